@@ -1,0 +1,142 @@
+//! Every bound of the system, in one place, with compile-time proofs of how they relate.
+//!
+//! Sizes are bytes unless the name says otherwise; durations are microseconds (`_us`).
+//! Where a bound follows from the contract the text says so; the others say what they guard.
+
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+
+// Names (contract, section 1).
+
+/// Longest bucket name.
+pub const BUCKET_NAME_BYTES_MAX: usize = 64;
+/// Longest stream key.
+pub const STREAM_KEY_BYTES_MAX: usize = 512;
+/// Longest fencing token.
+pub const FENCING_TOKEN_BYTES_MAX: usize = 36;
+
+// Records and batches (contract, section 1).
+
+/// What every record costs before its headers and body are counted.
+pub const RECORD_METERED_BYTES_MIN: usize = 8;
+/// What every header costs before its name and value are counted.
+pub const HEADER_METERED_BYTES_MIN: usize = 2;
+/// Largest record, metered.
+pub const RECORD_METERED_BYTES_MAX: usize = MIB;
+/// Largest batch, metered. There is no other cap on its record count.
+pub const BATCH_METERED_BYTES_MAX: usize = MIB;
+/// Encoded size of a record without headers and body.
+pub const RECORD_ENCODED_BYTES_MIN: usize = 24;
+/// Encoded size of a header without name and value.
+pub const HEADER_ENCODED_BYTES_MIN: usize = 16;
+/// Encoded size of an empty batch.
+pub const BATCH_ENCODED_BYTES_MIN: usize = 8;
+/// The most that encoding can inflate metered bytes: a batch of empty headers.
+pub const ENCODED_PER_METERED_MAX: usize = HEADER_ENCODED_BYTES_MIN / HEADER_METERED_BYTES_MIN;
+/// Largest encoded batch that a legal batch can need.
+pub const BATCH_ENCODED_BYTES_MAX: usize =
+    ENCODED_PER_METERED_MAX * BATCH_METERED_BYTES_MAX + BATCH_ENCODED_BYTES_MIN;
+
+// Writers (contract, section 2.7).
+
+/// Batches remembered for each writer of a stream.
+pub const WRITER_BATCHES_MAX: usize = 2 * SESSION_WINDOW_BATCHES;
+/// Writers remembered for each stream.
+pub const STREAM_WRITERS_MAX: usize = 1024;
+
+// Sessions (contract, section 2.4).
+
+/// Batches of one session that may be unanswered.
+pub const SESSION_WINDOW_BATCHES: usize = 16;
+/// Bidirectional QUIC streams that one connection may have open.
+pub const CONNECTION_LANES_MAX: usize = 1024;
+/// Requests of one control lane that may be unanswered.
+pub const CONTROL_WINDOW_REQUESTS: usize = 64;
+/// Bytes that a lane keeps for sending before it takes no more input.
+pub const LANE_OUTPUT_BYTES_MAX: usize = 4 * MIB;
+/// Largest control frame body (requests, answers, refusals).
+pub const CONTROL_FRAME_BYTES_MAX: usize = MIB;
+/// Longest message text in a refusal.
+pub const MESSAGE_BYTES_MAX: usize = 1024;
+/// Longest address text in a refusal or in the star's description.
+pub const ADDRESS_BYTES_MAX: usize = 320;
+/// Cores of one star.
+pub const STAR_CORES_MAX: usize = 256;
+/// Items in one page of a list answer (contract, section 7).
+pub const LIST_LIMIT_MAX: usize = 1000;
+
+// The log.
+
+/// Unit of alignment of everything in a segment: no write touches a block with acked data.
+pub const BLOCK_BYTES: usize = 4 * KIB;
+/// A group is sealed when its entries reach this many bytes, though one batch may exceed it.
+pub const GROUP_TARGET_BYTES: usize = 2 * MIB;
+/// Largest group: an encoded batch of the largest size behind a nearly full target.
+pub const GROUP_BYTES_MAX: usize = 12 * MIB;
+/// Entries in one group.
+pub const GROUP_ENTRIES_MAX: usize = 65_536;
+/// Groups of one log that may be in flight to the disk.
+pub const GROUPS_IN_FLIGHT_MAX: usize = 1;
+/// Default size of a segment file.
+pub const SEGMENT_BYTES_DEFAULT: u64 = 256 * MIB as u64;
+/// Smallest segment size that may be configured.
+pub const SEGMENT_BYTES_MIN: u64 = 16 * MIB as u64;
+/// Largest segment size: offsets in the sealed index are 32 bits of blocks' worth of bytes.
+pub const SEGMENT_BYTES_MAX: u64 = 2048 * MIB as u64;
+/// Bytes of zeros written by one background operation.
+pub const ZERO_CHUNK_BYTES: usize = MIB;
+/// How far zeros run ahead of the append position.
+pub const ZERO_AHEAD_BYTES: u64 = 16 * MIB as u64;
+/// Bytes of one stream between two places that the index remembers.
+pub const INDEX_RUN_BYTES: u64 = 64 * KIB as u64;
+/// A log distance without the stream that ends a run of the index.
+pub const INDEX_GAP_BYTES: u64 = 64 * KIB as u64;
+/// Spare segment files kept for each log.
+pub const SPARE_SEGMENTS_MAX: usize = 4;
+
+// Memory of one core.
+
+/// Newest groups kept in memory for followers.
+pub const RECENT_BYTES_DEFAULT: usize = 64 * MIB;
+/// Bytes admitted and not yet durable, after which a core stops reading appends.
+pub const INGRESS_BYTES_DEFAULT: usize = 64 * MIB;
+/// Largest piece of one read from disk beyond a single group.
+pub const READ_CHUNK_BYTES: usize = MIB;
+/// Payload bytes handed to a reader for one credit, though one batch may exceed it.
+pub const READER_CREDIT_BYTES: usize = 256 * KIB;
+/// Open readers of one core.
+pub const READERS_MAX: usize = 16_384;
+/// Disk reads of one core in flight for readers.
+pub const READS_IN_FLIGHT_MAX: usize = 64;
+/// Requests of one core that wait for durability.
+pub const PENDING_ANSWERS_MAX: usize = 262_144;
+
+// The client (contract, section 5).
+
+/// Bytes staged behind a full window before the caller waits.
+pub const CLIENT_STAGED_BYTES_MAX: usize = MIB;
+/// Longest linger of a batch.
+pub const CLIENT_LINGER_US_MAX: u64 = 1_000_000;
+/// How long a producer tries to reconnect.
+pub const CLIENT_RETRY_BUDGET_US: u64 = 30_000_000;
+/// Idle time after which an `any` stream without handles gives its leadership up.
+pub const LEADERSHIP_IDLE_US: u64 = 30_000_000;
+/// Time between two heartbeats of a following reader.
+pub const READER_HEARTBEAT_US: u64 = 5_000_000;
+
+const _: () = {
+    assert!(RECORD_METERED_BYTES_MAX <= BATCH_METERED_BYTES_MAX);
+    assert!(RECORD_ENCODED_BYTES_MIN <= ENCODED_PER_METERED_MAX * RECORD_METERED_BYTES_MIN);
+    assert!(WRITER_BATCHES_MAX >= SESSION_WINDOW_BATCHES);
+    assert!(BATCH_ENCODED_BYTES_MAX + GROUP_TARGET_BYTES + BLOCK_BYTES <= GROUP_BYTES_MAX);
+    assert!(GROUP_BYTES_MAX.is_multiple_of(BLOCK_BYTES));
+    assert!((GROUP_BYTES_MAX + BLOCK_BYTES) as u64 <= SEGMENT_BYTES_MIN);
+    assert!(SEGMENT_BYTES_MIN <= SEGMENT_BYTES_DEFAULT);
+    assert!(SEGMENT_BYTES_DEFAULT <= SEGMENT_BYTES_MAX);
+    assert!(SEGMENT_BYTES_MAX <= u32::MAX as u64);
+    assert!(ZERO_CHUNK_BYTES.is_multiple_of(BLOCK_BYTES));
+    assert!(CLIENT_STAGED_BYTES_MAX >= RECORD_METERED_BYTES_MAX);
+    assert!(INGRESS_BYTES_DEFAULT >= SESSION_WINDOW_BATCHES * BATCH_METERED_BYTES_MAX);
+    assert!(LANE_OUTPUT_BYTES_MAX >= READER_CREDIT_BYTES);
+    assert!(STAR_CORES_MAX <= u8::MAX as usize + 1);
+};

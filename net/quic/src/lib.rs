@@ -1,0 +1,45 @@
+//! QUIC of both ends behind own types: quinn on the glommio executor of a core, quinn on tokio.
+//!
+//! ```text
+//! client (tokio)                                   server (one glommio executor per core)
+//! client::ClientEndpoint                           server::Endpoint, one UDP port per core
+//!   connect() -> client::Connection  == UDP ==>      accept() -> Incoming -> handshake()
+//!     open_stream() -> (SendStream, RecvStream)        accept_stream() -> (SendStream, RecvStream)
+//! ```
+//!
+//! Both ends share the stream types, the transport settings of [`params`], the errors of
+//! [`error`] and the certificates of [`tls`]. No type of quinn is in the public interface, so that
+//! another transport can take its place without a change above.
+//!
+//! # Invariants
+//! - Only this crate names quinn.
+//! - A send never exceeds what one UDP datagram batch may carry (see [`params::segments_max`]).
+//! - Server types other than streams are `!Send`: they live and die on the thread of their core.
+//! - Early data (0-RTT) is off: it can be replayed, and an append must not be.
+//!
+//! # Not here
+//! - The meaning of the bytes in a stream: `net/proto`.
+//! - Threads and executors: the server's core loop; the caller's tokio runtime.
+
+#![forbid(unsafe_code)]
+
+#[cfg(all(feature = "glommio", feature = "tokio"))]
+pub mod baseline;
+pub mod certificates;
+mod cid;
+#[cfg(feature = "tokio")]
+pub mod client;
+pub mod error;
+#[cfg(all(test, feature = "glommio", feature = "tokio"))]
+mod loopback_tests;
+pub mod params;
+mod reset_key;
+#[cfg(feature = "glommio")]
+pub mod server;
+mod socket;
+pub mod stats;
+mod stream;
+pub mod tls;
+mod window;
+
+pub use stream::{RecvStream, SendStream};

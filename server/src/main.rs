@@ -1,0 +1,2 @@
+//! The binary `nova`.
+fn main() {}
