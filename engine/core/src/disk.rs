@@ -21,12 +21,15 @@
 
 use bytes::Bytes;
 use nova_model::{LogId, SegmentNumber};
+use rkyv::{Archive, Deserialize, Serialize};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
 /// A segment's file, by its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Archive, Serialize, Deserialize, Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord,
+)]
 pub struct SegmentFile {
     /// The log.
     pub log: LogId,

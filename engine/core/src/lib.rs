@@ -1,1 +1,6 @@
-//! nova-core.
+//! The shard: commands in, disk operations and answers out.
+#![forbid(unsafe_code)]
+
+pub mod disk;
+pub mod entry;
+pub mod state;

@@ -4,6 +4,11 @@
 //! `retry`: trying again can help. `clean`: it is certain that nothing was applied. Both travel
 //! with the refusal, so a client needs no table; the table below is the star's.
 
+#![allow(
+    missing_docs,
+    reason = "rkyv derives resolvers without docs; all items here have one"
+)]
+
 use crate::ids::Epoch;
 use crate::limits::{ADDRESS_BYTES_MAX, MESSAGE_BYTES_MAX};
 use crate::position::{Position, SequenceNumber};
@@ -140,7 +145,6 @@ impl Code {
 
 /// The structured facts of a refusal.
 #[derive(Archive, Serialize, Deserialize, Debug, Clone, PartialEq, Eq, Default)]
-#[rkyv(attr(allow(missing_docs)))]
 pub enum Facts {
     /// The code says it all.
     #[default]
