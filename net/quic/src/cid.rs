@@ -17,7 +17,8 @@
 
 use std::time::Duration;
 
-use quinn::{ConnectionId, ConnectionIdGenerator, crypto::CryptoError};
+use quinn::{ConnectionId, ConnectionIdGenerator};
+use quinn_proto::InvalidCid;
 use rustls::crypto::SecureRandom;
 
 use crate::tls;
@@ -33,12 +34,17 @@ pub(crate) struct CoreIds {
 
 impl CoreIds {
     pub(crate) fn new(core: u8) -> Self {
-        Self { core, random: tls::random() }
+        Self {
+            core,
+            random: tls::random(),
+        }
     }
 
     fn bytes(&self) -> [u8; ID_BYTES] {
         let mut bytes = [0; ID_BYTES];
-        self.random.fill(&mut bytes).expect("the operating system gives random bytes once booted");
+        self.random
+            .fill(&mut bytes)
+            .expect("the operating system gives random bytes once booted");
         bytes[0] = self.core;
         bytes
     }
@@ -49,11 +55,11 @@ impl ConnectionIdGenerator for CoreIds {
         ConnectionId::new(&self.bytes())
     }
 
-    fn validate(&self, id: &ConnectionId) -> Result<(), quinn_invalid::InvalidCid> {
+    fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         if id.len() == ID_BYTES && id[0] == self.core {
             Ok(())
         } else {
-            Err(quinn_invalid::InvalidCid)
+            Err(InvalidCid)
         }
     }
 
@@ -65,3 +71,7 @@ impl ConnectionIdGenerator for CoreIds {
         None
     }
 }
+
+#[cfg(test)]
+#[path = "cid_tests.rs"]
+mod tests;

@@ -117,7 +117,10 @@ impl QuicError {
             return QuicError::Refused;
         }
         if !(CODE_CRYPTO_FIRST..=CODE_CRYPTO_LAST).contains(&number) {
-            return QuicError::Violation { code: number, seen_by };
+            return QuicError::Violation {
+                code: number,
+                seen_by,
+            };
         }
         let number = (number - CODE_CRYPTO_FIRST) as u8;
         match number {
@@ -159,7 +162,9 @@ const REASON_BYTES_MAX: usize = 256;
 fn printable(reason: &[u8]) -> String {
     let kept = &reason[..reason.len().min(REASON_BYTES_MAX)];
     let text = String::from_utf8_lossy(kept);
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 /// Why a write did not happen.
@@ -182,7 +187,9 @@ pub enum WriteError {
 impl From<quinn::WriteError> for WriteError {
     fn from(error: quinn::WriteError) -> Self {
         match error {
-            quinn::WriteError::Stopped(code) => WriteError::Stopped { code: code.into_inner() },
+            quinn::WriteError::Stopped(code) => WriteError::Stopped {
+                code: code.into_inner(),
+            },
             quinn::WriteError::ConnectionLost(error) => WriteError::Lost(error.into()),
             quinn::WriteError::ClosedStream => WriteError::Finished,
             quinn::WriteError::ZeroRttRejected => unreachable!("early data is off on both ends"),
@@ -219,7 +226,9 @@ pub enum ReadError {
 impl From<quinn::ReadError> for ReadError {
     fn from(error: quinn::ReadError) -> Self {
         match error {
-            quinn::ReadError::Reset(code) => ReadError::Reset { code: code.into_inner() },
+            quinn::ReadError::Reset(code) => ReadError::Reset {
+                code: code.into_inner(),
+            },
             quinn::ReadError::ConnectionLost(error) => ReadError::Lost(error.into()),
             quinn::ReadError::ClosedStream => ReadError::Stopped,
             quinn::ReadError::IllegalOrderedRead => unreachable!("all reads are ordered"),

@@ -134,12 +134,17 @@ impl ServerParams {
     /// Says what contradicts itself.
     pub fn check(&self) -> Result<(), ParamsError> {
         self.transport.check()?;
-        let (least, most) = (self.connection_window_bytes_min, self.connection_window_bytes_max);
+        let (least, most) = (
+            self.connection_window_bytes_min,
+            self.connection_window_bytes_max,
+        );
         if least < 16 * 1024 || most < least {
             return Err(ParamsError::ConnectionWindows { least, most });
         }
         if self.windows_budget_bytes < 2 * u64::from(least) {
-            return Err(ParamsError::Budget { bytes: self.windows_budget_bytes });
+            return Err(ParamsError::Budget {
+                bytes: self.windows_budget_bytes,
+            });
         }
         if self.connections_max == 0 || self.streams_max == 0 || self.handshakes_max == 0 {
             return Err(ParamsError::NothingAllowed);
@@ -194,7 +199,9 @@ impl ClientParams {
             return Err(ParamsError::ConnectionWindows { least, most });
         }
         if self.keep_alive.is_zero() || self.keep_alive >= self.transport.idle_timeout {
-            return Err(ParamsError::KeepAlive { keep_alive: self.keep_alive });
+            return Err(ParamsError::KeepAlive {
+                keep_alive: self.keep_alive,
+            });
         }
         Ok(())
     }
@@ -214,18 +221,27 @@ impl ClientParams {
 impl Transport {
     fn check(&self) -> Result<(), ParamsError> {
         if !(MTU_MIN..=UDP_PAYLOAD_BYTES_MAX).contains(&self.mtu_max) {
-            return Err(ParamsError::Mtu { mtu_max: self.mtu_max });
+            return Err(ParamsError::Mtu {
+                mtu_max: self.mtu_max,
+            });
         }
         // A packet larger than the window would never be sent.
         if self.congestion_window_initial_bytes < 2 * u64::from(self.mtu_max) {
             let bytes = self.congestion_window_initial_bytes;
-            return Err(ParamsError::CongestionWindow { bytes, mtu_max: self.mtu_max });
+            return Err(ParamsError::CongestionWindow {
+                bytes,
+                mtu_max: self.mtu_max,
+            });
         }
         if self.stream_window_bytes < 16 * 1024 {
-            return Err(ParamsError::StreamWindow { bytes: self.stream_window_bytes });
+            return Err(ParamsError::StreamWindow {
+                bytes: self.stream_window_bytes,
+            });
         }
         if self.idle_timeout < IDLE_TIMEOUT_MIN || self.idle_timeout > IDLE_TIMEOUT_MAX {
-            return Err(ParamsError::IdleTimeout { idle_timeout: self.idle_timeout });
+            return Err(ParamsError::IdleTimeout {
+                idle_timeout: self.idle_timeout,
+            });
         }
         Ok(())
     }

@@ -25,10 +25,18 @@ fn each_contradiction_is_refused() {
     let cases: [(&str, fn(&mut ServerParams)); 9] = [
         ("mtu under QUIC's", |p| p.transport.mtu_max = 1_199),
         ("mtu over UDP's", |p| p.transport.mtu_max = 65_508),
-        ("window under two packets", |p| p.transport.congestion_window_initial_bytes = 14_720),
-        ("tiny stream window", |p| p.transport.stream_window_bytes = 1),
-        ("idle timeout", |p| p.transport.idle_timeout = Duration::ZERO),
-        ("windows out of order", |p| p.connection_window_bytes_max = 17_000),
+        ("window under two packets", |p| {
+            p.transport.congestion_window_initial_bytes = 14_720
+        }),
+        ("tiny stream window", |p| {
+            p.transport.stream_window_bytes = 1
+        }),
+        ("idle timeout", |p| {
+            p.transport.idle_timeout = Duration::ZERO
+        }),
+        ("windows out of order", |p| {
+            p.connection_window_bytes_max = 17_000
+        }),
         ("budget", |p| p.windows_budget_bytes = 100_000),
         ("no connections", |p| p.connections_max = 0),
         ("no streams", |p| p.streams_max = 0),

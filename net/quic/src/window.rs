@@ -30,7 +30,10 @@ pub(crate) fn step(open: u64) -> u64 {
 
 /// Window for each direction of each connection on a step.
 pub(crate) fn share(params: &ServerParams, step: u64) -> u32 {
-    let (least, most) = (params.connection_window_bytes_min, params.connection_window_bytes_max);
+    let (least, most) = (
+        params.connection_window_bytes_min,
+        params.connection_window_bytes_max,
+    );
     let even = params.windows_budget_bytes / (2 * step.max(1));
     u32::try_from(even).unwrap_or(u32::MAX).clamp(least, most)
 }

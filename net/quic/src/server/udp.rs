@@ -1,0 +1,201 @@
+//! The UDP socket of a core: readiness through the executor's ring, datagrams through quinn-udp.
+//!
+//! ```text
+//! poll_recv   recvmmsg with GRO  ->  queue empty?  ->  1-byte peek on the ring, sleep, again
+//! try_send    sendmsg with GSO   ->  buffer full?  ->  back off 50 us, again
+//! ```
+//! A peek on the ring completes when a datagram is there and leaves it there: that is readiness
+//! without a poller. glommio's public interface has none for writing, hence the short back-off,
+//! which happens only while the send buffer of several MiB is full. glommio's own datagram send is
+//! not used: with a full socket it turned datagrams into such of one byte.
+//!
+//! # Invariants
+//! - A batch to send fits one UDP payload: [`segments_max`].
+//! - A socket that fails to peek is retried after a pause, never in a tight loop.
+//!
+//! # Not here
+//! - Which socket: `bind`.
+
+use std::{
+    cell::RefCell,
+    fmt,
+    future::Future,
+    io::{self, IoSliceMut},
+    net::{SocketAddr, UdpSocket},
+    pin::Pin,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use glommio::timer::Timer;
+use quinn::{AsyncUdpSocket, UdpPoller};
+use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+
+use super::local::Local;
+use crate::params::{receive_segments_max, segments_max};
+
+/// Pause before a full send buffer is tried again. At 1 GB/s it has drained by 50 KB then.
+const SEND_BACK_OFF: Duration = Duration::from_micros(50);
+
+/// Pause after a peek that failed, which the kernel does only when out of memory.
+const PEEK_BACK_OFF: Duration = Duration::from_millis(1);
+
+type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+pub(super) struct CoreSocket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    send_segments_max: usize,
+    receive_segments_max: usize,
+    /// The last send found the buffer full.
+    send_blocked: AtomicBool,
+    receive: Local<RefCell<Receive>>,
+}
+
+struct Receive {
+    /// glommio's handle on the same socket, for peeking only.
+    peek: Rc<glommio::net::UdpSocket>,
+    /// A peek on its way.
+    readiness: Option<LocalFuture>,
+    /// The last batch was short: the queue is empty, and trying it would be a wasted call.
+    drained: bool,
+}
+
+impl CoreSocket {
+    /// Makes the socket non-blocking, and switches GRO, packet info and "don't fragment" on.
+    pub(super) fn new(socket: UdpSocket, mtu_max: u16) -> io::Result<Self> {
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let twin = socket2_04::Socket::from(socket.try_clone()?);
+        let peek = Rc::new(glommio::net::UdpSocket::from(twin));
+        Ok(Self {
+            socket,
+            state,
+            send_segments_max: segments_max(mtu_max),
+            receive_segments_max: receive_segments_max(mtu_max),
+            send_blocked: AtomicBool::new(false),
+            receive: Local::new(RefCell::new(Receive {
+                peek,
+                readiness: None,
+                drained: false,
+            })),
+        })
+    }
+}
+
+impl fmt::Debug for CoreSocket {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("CoreSocket")
+            .field("socket", &self.socket)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AsyncUdpSocket for CoreSocket {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Box::pin(SendPoller {
+            socket: self,
+            pause: Local::new(RefCell::new(None)),
+        })
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        let sent = self.state.send(UdpSockRef::from(&self.socket), transmit);
+        if let Err(error) = &sent
+            && error.kind() == io::ErrorKind::WouldBlock
+        {
+            self.send_blocked.store(true, Ordering::Relaxed);
+        }
+        sent
+    }
+
+    fn poll_recv(
+        &self,
+        context: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+        metas: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let receive = &mut *self.receive.get().borrow_mut();
+        loop {
+            if let Some(readiness) = &mut receive.readiness {
+                ready!(readiness.as_mut().poll(context));
+                receive.readiness = None;
+                receive.drained = false;
+            }
+            if !receive.drained {
+                match self
+                    .state
+                    .recv(UdpSockRef::from(&self.socket), buffers, metas)
+                {
+                    Ok(count) => {
+                        receive.drained = count < buffers.len();
+                        return Poll::Ready(Ok(count));
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+            }
+            receive.readiness = Some(Box::pin(readable(Rc::clone(&receive.peek))));
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.state.max_gso_segments().min(self.send_segments_max)
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        self.state.gro_segments().min(self.receive_segments_max)
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.state.may_fragment()
+    }
+}
+
+/// Completes when a datagram is there.
+async fn readable(socket: Rc<glommio::net::UdpSocket>) {
+    if let Err(error) = socket.peek_from(&mut [0u8; 1]).await {
+        tracing::debug!(%error, "waiting for a datagram failed");
+        Timer::new(PEEK_BACK_OFF).await;
+    }
+}
+
+struct SendPoller {
+    socket: Arc<CoreSocket>,
+    pause: Local<RefCell<Option<LocalFuture>>>,
+}
+
+impl fmt::Debug for SendPoller {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SendPoller")
+    }
+}
+
+impl UdpPoller for SendPoller {
+    /// quinn asks before every send, so that the common case must cost nothing.
+    fn poll_writable(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let pause = &mut *self.pause.get().borrow_mut();
+        if !self.socket.send_blocked.load(Ordering::Relaxed) {
+            *pause = None;
+            return Poll::Ready(Ok(()));
+        }
+        let waiting = pause.get_or_insert_with(|| {
+            Box::pin(async {
+                Timer::new(SEND_BACK_OFF).await;
+            })
+        });
+        ready!(waiting.as_mut().poll(context));
+        *pause = None;
+        self.socket.send_blocked.store(false, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
