@@ -56,6 +56,9 @@ pub const CONTROL_WINDOW_REQUESTS: usize = 64;
 pub const LANE_OUTPUT_BYTES_MAX: usize = 4 * MIB;
 /// Largest control frame body (requests, answers, refusals).
 pub const CONTROL_FRAME_BYTES_MAX: usize = MIB;
+/// Largest head of an open frame, a request or a refusal. A legal one has less than 4 KiB; the rest
+/// is room to refuse a name that is too long by its name.
+pub const REQUEST_FRAME_BYTES_MAX: usize = 16 * KIB;
 /// Longest message text in a refusal.
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 /// Longest address text in a refusal or in the star's description.
