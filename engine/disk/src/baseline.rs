@@ -1,0 +1,1 @@
+//! What the device itself can do, to hold the whole system's figures against.

@@ -1,0 +1,147 @@
+//! Names of the files in a data directory.
+//!
+//! What lies where is described in docs/FORMAT.md; this module only builds the names and reads
+//! them back.
+//!
+//! # Invariants
+//! - Each name has exactly one spelling: what [`parse`] accepts, the builders produce.
+//!
+//! # Not here
+//! - What the files hold: `nova-core` for segments and indexes, [`crate::identity`] and
+//!   [`crate::registry`] for the two at the top.
+
+use nova_core::disk::SegmentFile;
+use nova_model::{LogId, SegmentNumber};
+use std::path::{Path, PathBuf};
+
+/// Name of the identity file.
+pub(crate) const STAR_NAME: &str = "star";
+/// Name of the file whose lock a running star holds.
+pub(crate) const LOCK_NAME: &str = "LOCK";
+/// Name of the registry file.
+pub(crate) const REGISTRY_NAME: &str = "registry";
+/// Ending of files that are not whole yet; they may be removed at any start.
+pub(crate) const DRAFT_ENDING: &str = ".draft";
+
+const LOG_PREFIX: &str = "core-";
+const SPARE_PREFIX: &str = "spare-";
+const SEGMENT_ENDING: &str = ".seg";
+const INDEX_ENDING: &str = ".idx";
+const SEGMENT_DIGITS: usize = 20;
+const SMALL_DIGITS: usize = 3;
+
+/// The places of a data directory's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+/// What a name in a log's directory stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogEntry {
+    /// A segment.
+    Segment(SegmentNumber),
+    /// A sealed segment's index.
+    Index(SegmentNumber),
+    /// A spare file, by its number.
+    Spare(usize),
+    /// A file that never became whole.
+    Draft,
+}
+
+impl Layout {
+    /// The layout below `root`.
+    pub fn new(root: impl Into<PathBuf>) -> Layout {
+        Layout { root: root.into() }
+    }
+
+    /// The data directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The identity file.
+    pub fn star(&self) -> PathBuf {
+        self.root.join(STAR_NAME)
+    }
+
+    /// The registry file.
+    pub fn registry(&self) -> PathBuf {
+        self.root.join(REGISTRY_NAME)
+    }
+
+    /// The file that a running star has locked.
+    pub fn lock(&self) -> PathBuf {
+        self.root.join(LOCK_NAME)
+    }
+
+    /// A log's directory.
+    pub fn log(&self, log: LogId) -> PathBuf {
+        self.root.join(format!("{LOG_PREFIX}{:03}", log.0))
+    }
+
+    /// A segment.
+    pub fn segment(&self, file: SegmentFile) -> PathBuf {
+        self.root.join(file.to_string())
+    }
+
+    /// A segment's index.
+    pub fn index(&self, file: SegmentFile) -> PathBuf {
+        self.log(file.log).join(index_name(file.number))
+    }
+
+    /// A spare file of a log.
+    pub(crate) fn spare(&self, log: LogId, number: usize) -> PathBuf {
+        self.log(log)
+            .join(format!("{SPARE_PREFIX}{number:03}{SEGMENT_ENDING}"))
+    }
+
+    /// A segment that is not whole yet.
+    pub(crate) fn draft(&self, file: SegmentFile) -> PathBuf {
+        let number = file.number.0;
+        self.log(file.log)
+            .join(format!("{number:020}{SEGMENT_ENDING}{DRAFT_ENDING}"))
+    }
+}
+
+/// Name of an index in its log's directory.
+pub(crate) fn index_name(number: SegmentNumber) -> String {
+    format!("{:020}{INDEX_ENDING}", number.0)
+}
+
+/// Name of a segment in its log's directory.
+pub(crate) fn segment_name(number: SegmentNumber) -> String {
+    format!("{:020}{SEGMENT_ENDING}", number.0)
+}
+
+/// What `name` in a log's directory stands for; `None` when it is nothing of ours.
+pub(crate) fn parse(name: &str) -> Option<LogEntry> {
+    if name.ends_with(DRAFT_ENDING) {
+        return Some(LogEntry::Draft);
+    }
+    if let Some(stem) = name.strip_suffix(INDEX_ENDING) {
+        return digits(stem, SEGMENT_DIGITS).map(|number| LogEntry::Index(SegmentNumber(number)));
+    }
+    let stem = name.strip_suffix(SEGMENT_ENDING)?;
+    if let Some(number) = stem.strip_prefix(SPARE_PREFIX) {
+        let number = digits(number, SMALL_DIGITS)?;
+        return usize::try_from(number).ok().map(LogEntry::Spare);
+    }
+    digits(stem, SEGMENT_DIGITS).map(|number| LogEntry::Segment(SegmentNumber(number)))
+}
+
+/// The log whose directory is called `name`.
+pub(crate) fn parse_log(name: &str) -> Option<LogId> {
+    let text = name.strip_prefix(LOG_PREFIX)?;
+    let log = text.parse::<u16>().ok().map(LogId)?;
+    (format!("{:03}", log.0) == text).then_some(log)
+}
+
+fn digits(text: &str, count: usize) -> Option<u64> {
+    let plain = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;

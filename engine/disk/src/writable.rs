@@ -1,0 +1,161 @@
+//! A segment's file while it is written: one descriptor, its lock, and whether it can be trusted.
+//!
+//! # Invariants
+//! - The descriptor that writes is the one that is locked. A write in flight keeps it open, also
+//!   when the process is killed, so the lock is free only when no write can land any more.
+//! - After the first failed write or sync nothing is written to the file any more: what the device
+//!   holds then is not known, and a later success would hide that.
+//!
+//! # Not here
+//! - Making, naming and cutting the file: [`crate::segments`].
+
+use crate::driver::SyncMode;
+use crate::failure::Attempt;
+use crate::in_flight::InFlight;
+use crate::lock;
+use bytes::Bytes;
+use glommio::GlommioError;
+use glommio::io::{DmaBuffer, DmaFile, OpenOptions};
+use nova_core::disk::{DiskError, DiskFailure};
+use nova_model::limits::BLOCK_BYTES;
+use rustix::fs::OFlags;
+use std::cell::Cell;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
+use std::rc::Rc;
+
+/// A file that is open for writing and locked.
+#[derive(Debug)]
+pub(crate) struct Writable {
+    file: Rc<DmaFile>,
+    sync: SyncMode,
+    poisoned: Cell<bool>,
+    in_flight: Rc<InFlight>,
+}
+
+impl Writable {
+    /// Opens and locks the file at `path`, which nobody else writes.
+    pub(crate) async fn open(
+        path: &Path,
+        sync: SyncMode,
+        attempt: &Attempt,
+    ) -> Result<Writable, DiskError> {
+        let flags = match sync {
+            SyncMode::Dsync => OFlags::DSYNC,
+            SyncMode::Fdatasync => OFlags::empty(),
+        };
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(flags.bits() as i32)
+            .dma_open(path)
+            .await;
+        let file = Rc::new(opened.map_err(|error| attempt.failed_in_ring(&error))?);
+        let poisoned = Cell::new(false);
+        let writable = Writable {
+            file,
+            sync,
+            poisoned,
+            in_flight: Rc::default(),
+        };
+        match lock::try_lock(writable.descriptor()) {
+            Ok(true) => Ok(writable),
+            Ok(false) => {
+                let message = "another process holds the lock of a file that is not in use";
+                Err(attempt.because(DiskFailure::Locked, message))
+            }
+            Err(error) => Err(attempt.failed(&error)),
+        }
+    }
+
+    /// The file, for reading.
+    pub(crate) fn file(&self) -> &Rc<DmaFile> {
+        &self.file
+    }
+
+    /// Its writes in flight.
+    pub(crate) fn in_flight(&self) -> &Rc<InFlight> {
+        &self.in_flight
+    }
+
+    /// Writes `parts` and zeros up to `length` at `offset`, durably.
+    pub(crate) async fn write(
+        &self,
+        parts: Vec<Bytes>,
+        offset: u64,
+        length: usize,
+        attempt: &Attempt,
+    ) -> Result<(), DiskError> {
+        self.check(attempt)?;
+        let mut buffer = self.file.alloc_dma_buffer(length);
+        assert!(buffer.as_ptr().addr().is_multiple_of(BLOCK_BYTES));
+        copy_padded(&parts, buffer.as_bytes_mut());
+        drop(parts);
+        let written = self.file.write_at(buffer, offset).await;
+        self.settle(written, length, attempt).await
+    }
+
+    /// Writes a buffer of zeros at `offset`, durably.
+    pub(crate) async fn zero(
+        &self,
+        zeros: Rc<DmaBuffer>,
+        offset: u64,
+        attempt: &Attempt,
+    ) -> Result<(), DiskError> {
+        self.check(attempt)?;
+        let length = zeros.len();
+        let written = self.file.write_rc_at(zeros, offset).await;
+        self.settle(written, length, attempt).await
+    }
+
+    /// Lets the lock go; the file is closed when its last reader is done.
+    pub(crate) fn release(&self, attempt: &Attempt) -> Result<(), DiskError> {
+        lock::unlock(self.descriptor()).map_err(|error| attempt.failed(&error))
+    }
+
+    fn check(&self, attempt: &Attempt) -> Result<(), DiskError> {
+        if self.poisoned.get() {
+            let message = "an earlier write to this file failed, so nothing more is written to it";
+            return Err(attempt.because(DiskFailure::Io, message));
+        }
+        Ok(())
+    }
+
+    async fn settle(
+        &self,
+        written: Result<usize, GlommioError<()>>,
+        length: usize,
+        attempt: &Attempt,
+    ) -> Result<(), DiskError> {
+        let mut outcome = match written {
+            Ok(done) if done == length => Ok(()),
+            Ok(done) => Err(attempt.short(done)),
+            Err(error) => Err(attempt.failed_in_ring(&error)),
+        };
+        if outcome.is_ok() && self.sync == SyncMode::Fdatasync {
+            let synced = self.file.fdatasync().await;
+            outcome = synced.map_err(|error| attempt.failed_in_ring(&error));
+        }
+        if outcome.is_err() {
+            self.poisoned.set(true);
+        }
+        outcome
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is open as long as `self.file`, which the result borrows; nothing
+        // closes it but dropping the last reference to that file.
+        unsafe { BorrowedFd::borrow_raw(self.file.as_raw_fd()) }
+    }
+}
+
+/// Copies the parts one after the other and fills the rest with zeros.
+fn copy_padded(parts: &[Bytes], target: &mut [u8]) {
+    let mut rest = target;
+    for part in parts {
+        let (head, tail) = rest.split_at_mut(part.len());
+        head.copy_from_slice(part);
+        rest = tail;
+    }
+    rest.fill(0);
+}
