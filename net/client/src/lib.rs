@@ -1,1 +1,4 @@
 //! nova-client.
+#![forbid(unsafe_code)]
+
+pub mod core;
