@@ -3,4 +3,6 @@
 
 pub mod disk;
 pub mod entry;
+pub mod planted;
+pub mod segment;
 pub mod state;

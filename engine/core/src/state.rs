@@ -86,6 +86,21 @@ impl StreamState {
         }
     }
 
+    /// Names the first rule that a state read from disk breaks: names, order, bounds.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let rules = [
+            ("stream name", self.name.check().is_ok()),
+            ("settings", self.settings.check().is_ok()),
+            ("fencing token", self.fence.check().is_ok()),
+            ("trim point", self.trimmed <= self.tail.sequence),
+            ("writer table", self.writers.is_sound()),
+        ];
+        match rules.into_iter().find(|(_, holds)| !holds) {
+            Some((rule, _)) => Err(rule),
+            None => Ok(()),
+        }
+    }
+
     fn apply_batch(&mut self, batch: &BatchEntry) {
         assert_eq!(
             batch.stored.first, self.tail.sequence,
@@ -196,6 +211,15 @@ impl WriterTable {
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.writers.is_empty()
+    }
+
+    fn is_sound(&self) -> bool {
+        let sound = |state: &WriterState| {
+            let grows = |pair: &[WriterBatch]| pair[0].sequence < pair[1].sequence;
+            (1..=WRITER_BATCHES_MAX).contains(&state.batches.len())
+                && state.batches.windows(2).all(grows)
+        };
+        self.writers.len() <= STREAM_WRITERS_MAX && self.writers.values().all(sound)
     }
 
     fn remember(&mut self, stamp: WriterStamp, batch: WriterBatch) {
