@@ -19,7 +19,7 @@ pub const RULE_FOLDERS: [&str; 4] = [
 ];
 
 /// Words that only a driver has a use for.
-const DRIVER_WORDS: [&str; 19] = [
+const DRIVER_WORDS: [&str; 20] = [
     "tokio",
     "glommio",
     "quinn",
@@ -29,6 +29,7 @@ const DRIVER_WORDS: [&str; 19] = [
     "rand",
     "getrandom",
     "SystemTime",
+    "UNIX_EPOCH",
     "async",
     "await",
     "HashMap",
@@ -43,6 +44,14 @@ const DRIVER_WORDS: [&str; 19] = [
 
 /// Modules of `std` that reach outside.
 const DRIVER_MODULES: [&str; 6] = ["thread", "net", "fs", "env", "process", "os"];
+
+/// Ways to a clock. `std::time::Duration` by its whole path is a plain value and may be used.
+const CLOCKS: [&[&str]; 4] = [
+    &["Instant", ":", ":", "now"],
+    &[".", "elapsed", "(", ")"],
+    &["std", ":", ":", "time", ":", ":", "Instant"],
+    &["std", ":", ":", "time", ":", ":", "{"],
+];
 
 const ADVICE: &str = "let the driver do it and hand the fact in as an argument";
 
@@ -61,11 +70,16 @@ pub fn check(file: &File) -> Vec<Finding> {
             found.push((token.line, format!("`{}`", token.text)));
         }
     }
-    for line in find(&tokens, &["Instant", ":", ":", "now"]) {
-        found.push((line, "`Instant::now`".to_owned()));
+    for pattern in CLOCKS {
+        let text = pattern.concat();
+        found.extend(
+            find(&tokens, pattern)
+                .into_iter()
+                .map(|line| (line, format!("`{text}`"))),
+        );
     }
     for (line, module) in std_modules(&tokens) {
-        if DRIVER_MODULES.contains(&module) || module == "time" {
+        if DRIVER_MODULES.contains(&module) {
             found.push((line, format!("`std::{module}`")));
         }
     }
