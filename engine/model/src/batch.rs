@@ -17,6 +17,7 @@ use crate::limits::{
     ENCODED_PER_METERED_MAX, HEADER_ENCODED_BYTES_MIN, RECORD_ENCODED_BYTES_MIN,
 };
 use crate::record::{self, Record, RecordView};
+use crate::time::Timestamp;
 use bytes::Bytes;
 use rkyv::rancor;
 use rkyv::{Archive, Serialize};
@@ -85,6 +86,27 @@ impl From<BatchError> for Refusal {
     }
 }
 
+/// The client's times in a batch, as far as the batch's own timestamps follow from them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClientTimes {
+    /// The first record's.
+    pub first: Option<Timestamp>,
+    /// The latest of all.
+    pub latest: Option<Timestamp>,
+    /// Whether any record has none.
+    pub is_any_missing: bool,
+}
+
+impl ClientTimes {
+    fn note(&mut self, index: usize, time: Option<Timestamp>) {
+        if index == 0 {
+            self.first = time;
+        }
+        self.latest = self.latest.max(time);
+        self.is_any_missing |= time.is_none();
+    }
+}
+
 /// A checked batch in its one encoded form. Cloning shares the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EncodedBatch {
@@ -92,6 +114,7 @@ pub struct EncodedBatch {
     checksum: Checksum,
     records: u32,
     metered: u32,
+    times: ClientTimes,
 }
 
 impl fmt::Debug for EncodedBatch {
@@ -109,6 +132,7 @@ impl EncodedBatch {
     /// Encodes records into a batch; `TOO_LARGE` or `INVALID` if they do not make a legal one.
     pub fn encode(records: &[Record]) -> Result<EncodedBatch, Refusal> {
         let mut metered = 0;
+        let mut times = ClientTimes::default();
         let mut encoded = BATCH_ENCODED_BYTES_MIN;
         for (index, record) in records.iter().enumerate() {
             let size = record.metered_bytes();
@@ -120,6 +144,7 @@ impl EncodedBatch {
                 .into());
             }
             metered += size;
+            times.note(index, record.timestamp());
             encoded += encoded_bytes(record);
         }
         if records.is_empty() {
@@ -140,6 +165,7 @@ impl EncodedBatch {
             checksum,
             records: records.len() as u32,
             metered: metered as u32,
+            times,
         })
     }
 
@@ -156,6 +182,7 @@ impl EncodedBatch {
         let archive = access(&bytes).ok_or(BatchError::Archive)?;
         let records = archive.records.len();
         let mut metered = 0;
+        let mut times = ClientTimes::default();
         for (index, raw) in archive.records.iter().enumerate() {
             let size = RecordView(raw).metered_bytes();
             if record::check_metered(size).is_err() {
@@ -165,6 +192,7 @@ impl EncodedBatch {
                 });
             }
             metered += size;
+            times.note(index, RecordView(raw).timestamp());
             if metered > BATCH_METERED_BYTES_MAX {
                 return Err(BatchError::TooLarge(metered));
             }
@@ -180,6 +208,7 @@ impl EncodedBatch {
             checksum: found,
             records: records as u32,
             metered: metered as u32,
+            times,
         })
     }
 
@@ -201,6 +230,11 @@ impl EncodedBatch {
     /// Metered bytes of all records together.
     pub fn metered_bytes(&self) -> u32 {
         self.metered
+    }
+
+    /// The client's times.
+    pub fn client_times(&self) -> ClientTimes {
+        self.times
     }
 
     /// Calls `visit` with each record in order.

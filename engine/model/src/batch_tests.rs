@@ -1,7 +1,6 @@
 //! The encoded batch: round trip, exact size, every refusal, and no input that panics.
 
 use super::*;
-use crate::time::Timestamp;
 use proptest::prelude::*;
 
 fn encode(records: &[Record]) -> EncodedBatch {

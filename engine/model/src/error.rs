@@ -11,6 +11,7 @@
 
 use crate::ids::Epoch;
 use crate::limits::{ADDRESS_BYTES_MAX, MESSAGE_BYTES_MAX};
+use crate::names::{BucketName, StreamName};
 use crate::position::{Position, SequenceNumber};
 use rkyv::{Archive, Deserialize, Serialize};
 use std::fmt;
@@ -238,6 +239,17 @@ impl Refusal {
             limit,
         };
         Refusal::new(Code::Invalid, message).with(facts)
+    }
+
+    /// `STREAM_NOT_FOUND` for a name.
+    pub fn stream_not_found(name: &StreamName) -> Refusal {
+        let message = format!("there is no stream {name}");
+        Refusal::new(Code::StreamNotFound, message)
+    }
+
+    /// `BUCKET_NOT_FOUND` for a name.
+    pub fn bucket_not_found(name: &BucketName) -> Refusal {
+        Refusal::new(Code::BucketNotFound, format!("there is no bucket {name}"))
     }
 
     /// `TOO_LARGE` for a field: its limit and what it has.

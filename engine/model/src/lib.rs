@@ -17,6 +17,7 @@
 pub mod batch;
 pub mod checksum;
 pub mod condition;
+pub mod cursor;
 pub mod error;
 pub mod ids;
 pub mod limits;

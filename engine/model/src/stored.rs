@@ -39,11 +39,16 @@ impl Stamping {
         chosen.max(previous)
     }
 
-    /// The timestamp of the batch's last record.
+    /// The timestamp of the batch's first record.
+    pub fn first(&self, batch: &EncodedBatch) -> Timestamp {
+        self.next(self.floor, batch.client_times().first)
+    }
+
+    /// The timestamp of the batch's last record: the latest that any of them chose.
     pub fn last(&self, batch: &EncodedBatch) -> Timestamp {
-        let mut last = self.floor;
-        batch.for_each(|record| last = self.next(last, record.timestamp()));
-        last
+        let times = batch.client_times();
+        let latest = self.next(self.floor, times.latest);
+        if times.is_any_missing { self.next(latest, None) } else { latest }
     }
 }
 
