@@ -3,6 +3,7 @@
 
 pub mod disk;
 pub mod entry;
+pub mod index;
 pub mod planted;
 pub mod segment;
 pub mod state;

@@ -1,0 +1,62 @@
+//! From a stream, a name, a sequence number or a time to a place in a segment.
+//!
+//! [`ActiveIndex`] grows with the segment being written; recovery builds the same by reading the
+//! segment again. When the segment is sealed it becomes the bytes of a [`SealedIndex`], which is
+//! read where the file is mapped and never loaded as a whole.
+//!
+//! A place is a [`Run`]: consecutive groups that hold the stream. A busy stream has a run for each
+//! 64 KiB of its own; a rare one has a run for each group it is in.
+//!
+//! ```text
+//!   groups   | A B | A | B | C ........ C | A | A |
+//!   runs of A  <------>      (gap > 64 KiB) <----->
+//! ```
+//! # Invariants
+//! - A run is whole groups. All records of a stream that a segment holds lie in its runs, in order.
+//! - Both indexes give the same answers for the same groups.
+//! - Damage that an operator accepted stays in the index: a stream whose records it may have hit
+//!   has a run over it, so that a read there meets the damage and says so.
+//!
+//! # Not here
+//! - Which segment holds a record: the chain in [`crate::state::StreamState::previous`].
+
+mod active;
+mod archive;
+mod sealed;
+
+pub use active::{ActiveIndex, Misfit};
+pub use sealed::{IndexDamage, SealedIndex};
+
+use nova_model::position::Position;
+use rkyv::{Archive, Serialize};
+
+/// Consecutive groups of one segment that hold records of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// The stream's first record in it.
+    pub first: Position,
+    /// Where its first group begins in the segment.
+    pub offset: u32,
+    /// Bytes of all its groups, with their padding and what lies between them.
+    pub length: u32,
+}
+
+impl Run {
+    /// Where the segment goes on behind it.
+    pub fn end(&self) -> u64 {
+        u64::from(self.offset) + u64::from(self.length)
+    }
+}
+
+/// Bytes of a segment that are damaged, as whole blocks.
+#[derive(Archive, Serialize, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DamagedSpan {
+    /// Where they begin.
+    pub offset: u32,
+    /// How many there are.
+    pub length: u32,
+}
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

@@ -1,0 +1,374 @@
+//! The index of a sealed segment, read where its file is mapped.
+//!
+//! Opening one looks at its trailer alone, so that a star with many segments starts quickly. The
+//! first look-up compares the checksum of the whole file, once for all cores. A look-up is a binary
+//! search over rows of one size; only the state of the one stream asked for is built.
+//!
+//! # Invariants
+//! - No byte of the file can make a look-up panic or reach outside the file.
+//! - Damage found once is the answer of every later look-up too.
+//!
+//! # Not here
+//! - Rebuilding a damaged index from its segment: [`crate::recovery`].
+
+use super::archive::{
+    ArchivedNameRow, ArchivedRunRow, ArchivedStreamRow, NAME_ROW_BYTES, RUN_ROW_BYTES,
+    SPAN_ROW_BYTES, STREAM_ROW_BYTES, TRAILER_BYTES, Trailer,
+};
+use super::{ArchivedDamagedSpan, DamagedSpan, Run};
+use crate::disk::{Mapped, SegmentFile};
+use crate::segment::LogEnd;
+use crate::state::StreamState;
+use nova_model::position::{Position, SequenceNumber};
+use nova_model::request::BucketInfo;
+use nova_model::{BucketName, Checksum, SegmentId, StreamId, StreamName, Timestamp};
+use rkyv::rancor::Failure;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Why a file is no index of its segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum IndexDamage {
+    /// It is shorter than a trailer.
+    #[error("the index has {0} bytes, less than its trailer")]
+    Short(usize),
+    /// Its trailer is damaged.
+    #[error("the trailer of the index is damaged")]
+    Trailer,
+    /// It was written by another version.
+    #[error("the index has format version {version} with features {features:#x}")]
+    Version {
+        /// Its format version.
+        version: u16,
+        /// Its feature bits.
+        features: u32,
+    },
+    /// It belongs to another segment.
+    #[error("the index belongs to {0}")]
+    OtherSegment(SegmentId),
+    /// Its bytes are not those that were written.
+    #[error("the checksum of the index is {found}, its trailer says {declared}")]
+    Checksum {
+        /// What the trailer says.
+        declared: Checksum,
+        /// What the bytes have.
+        found: Checksum,
+    },
+    /// Its checksum fits, but a row or a state says something impossible.
+    #[error("the index contradicts itself")]
+    Content,
+}
+
+/// The index of a sealed segment.
+pub struct SealedIndex {
+    file: SegmentFile,
+    mapped: Mapped,
+    trailer: Trailer,
+    verdict: OnceLock<Result<(), IndexDamage>>,
+}
+
+impl fmt::Debug for SealedIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SealedIndex({}, {} bytes)", self.file, self.mapped.len())
+    }
+}
+
+impl SealedIndex {
+    /// Opens the index of a segment. Cheap: looks at the trailer alone.
+    pub fn open(file: SegmentFile, mapped: Mapped) -> Result<SealedIndex, IndexDamage> {
+        let trailer = Trailer::decode(&mapped)?;
+        let segment = trailer.segment;
+        if segment.log != file.log || segment.number != file.number {
+            return Err(IndexDamage::OtherSegment(segment));
+        }
+        Ok(SealedIndex {
+            file,
+            mapped,
+            trailer,
+            verdict: OnceLock::new(),
+        })
+    }
+
+    /// The segment's file.
+    pub fn file(&self) -> SegmentFile {
+        self.file
+    }
+
+    /// The segment.
+    pub fn id(&self) -> SegmentId {
+        self.trailer.segment
+    }
+
+    /// Where the segment ends.
+    pub fn end(&self) -> LogEnd {
+        self.trailer.end
+    }
+
+    /// Bytes of the index.
+    pub fn bytes(&self) -> usize {
+        self.mapped.len()
+    }
+
+    /// Compares the checksum of the whole file, the first time; each look-up begins with this.
+    pub fn verify(&self) -> Result<(), IndexDamage> {
+        *self.verdict.get_or_init(|| {
+            let body = &self.mapped[..self.mapped.len() - TRAILER_BYTES];
+            let (declared, found) = (self.trailer.body_checksum, Checksum::of(body));
+            match declared == found {
+                true => Ok(()),
+                false => Err(IndexDamage::Checksum { declared, found }),
+            }
+        })
+    }
+
+    /// State of a stream.
+    pub fn stream(&self, id: StreamId) -> Result<Option<StreamState>, IndexDamage> {
+        self.find(id)?.map(|row| self.state(row)).transpose()
+    }
+
+    /// The streams that this segment introduces, ascending.
+    pub fn stream_ids(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<StreamId, IndexDamage>> + '_, IndexDamage> {
+        self.verify()?;
+        let ids =
+            (0..self.stream_count()).map(|n| Ok(StreamId(self.stream_row(n)?.id.to_native())));
+        Ok(ids)
+    }
+
+    /// State of the stream of that name; a tombstone if it is deleted.
+    pub fn find_name(&self, name: &StreamName) -> Result<Option<StreamState>, IndexDamage> {
+        self.verify()?;
+        let wanted = (
+            name.bucket.as_str().as_bytes(),
+            name.key.as_str().as_bytes(),
+        );
+        let at = self.first_name_where(|found| found >= wanted)?;
+        if at == self.name_count() || self.name(self.named_row(at)?)? != wanted {
+            return Ok(None);
+        }
+        self.state(self.named_row(at)?).map(Some)
+    }
+
+    /// Whether the segment holds records of the stream.
+    pub fn has_records(&self, id: StreamId) -> Result<bool, IndexDamage> {
+        Ok(!self.run_numbers(id)?.is_empty())
+    }
+
+    /// First record of the stream that the segment holds.
+    pub fn first_sequence(&self, id: StreamId) -> Result<Option<SequenceNumber>, IndexDamage> {
+        let first = self.run_numbers(id)?.next();
+        first.map(|n| Ok(self.run(n)?.first.sequence)).transpose()
+    }
+
+    /// The runs in which to look for the record and all later ones, in order.
+    pub fn runs_from(
+        &self,
+        id: StreamId,
+        sequence: SequenceNumber,
+    ) -> Result<impl Iterator<Item = Result<Run, IndexDamage>> + '_, IndexDamage> {
+        let runs = self.run_numbers(id)?;
+        let behind = partition(
+            runs.clone(),
+            |n| Ok(self.run(n)?.first.sequence <= sequence),
+        )?;
+        let from = behind.saturating_sub(1).max(runs.start);
+        Ok((from..runs.end).map(|n| self.run(n)))
+    }
+
+    /// The run in which to begin looking for the first record at or after a time; none if all
+    /// records are before it.
+    pub fn run_at_time(&self, id: StreamId, time: Timestamp) -> Result<Option<Run>, IndexDamage> {
+        let Some(row) = self.find(id)? else {
+            return Ok(None);
+        };
+        let runs = self.run_numbers(id)?;
+        if Timestamp(row.tail_timestamp.to_native()) < time || runs.is_empty() {
+            return Ok(None);
+        }
+        let before = partition(runs.clone(), |n| Ok(self.run(n)?.first.timestamp < time))?;
+        self.run(before.saturating_sub(1).max(runs.start)).map(Some)
+    }
+
+    /// States of a bucket's streams whose keys begin with `prefix` and are greater than
+    /// `start_after`, in the order of their keys; tombstones among them.
+    pub fn names_after<'a>(
+        &'a self,
+        bucket: &'a BucketName,
+        prefix: &'a str,
+        start_after: &str,
+    ) -> Result<impl Iterator<Item = Result<StreamState, IndexDamage>> + 'a, IndexDamage> {
+        self.verify()?;
+        let bucket = bucket.as_str().as_bytes();
+        let start = (bucket, start_after.as_bytes());
+        let at = match start_after < prefix {
+            true => self.first_name_where(|found| found >= (bucket, prefix.as_bytes()))?,
+            false => self.first_name_where(|found| found > start)?,
+        };
+        let states = (at..self.name_count()).map_while(move |n| {
+            let row = self.named_row(n).and_then(|row| Ok((row, self.name(row)?)));
+            match row {
+                Err(damage) => Some(Err(damage)),
+                Ok((row, (found, key))) => {
+                    let wanted = found == bucket && key.starts_with(prefix.as_bytes());
+                    wanted.then(|| self.state(row))
+                }
+            }
+        });
+        Ok(states)
+    }
+
+    /// The buckets as this segment leaves them; empty outside the buckets' home log.
+    pub fn buckets(&self) -> Result<BTreeMap<BucketName, BucketInfo>, IndexDamage> {
+        self.verify()?;
+        let bytes = &self.mapped[self.trailer.sections.buckets.clone()];
+        let buckets = rkyv::from_bytes::<Vec<BucketInfo>, Failure>(bytes)
+            .map_err(|_| IndexDamage::Content)?;
+        let named = |info: BucketInfo| (info.name.clone(), info);
+        Ok(buckets.into_iter().map(named).collect())
+    }
+
+    /// Damage of the segment that was accepted.
+    pub fn damaged(&self) -> Result<Vec<DamagedSpan>, IndexDamage> {
+        self.verify()?;
+        let rows = self.mapped[self.trailer.sections.damaged.clone()].chunks_exact(SPAN_ROW_BYTES);
+        rows.map(|row| {
+            let span = rkyv::access::<ArchivedDamagedSpan, Failure>(row);
+            let span = span.map_err(|_| IndexDamage::Content)?;
+            Ok(DamagedSpan {
+                offset: span.offset.to_native(),
+                length: span.length.to_native(),
+            })
+        })
+        .collect()
+    }
+
+    fn stream_count(&self) -> usize {
+        self.trailer.sections.streams.len() / STREAM_ROW_BYTES
+    }
+
+    fn name_count(&self) -> usize {
+        self.trailer.sections.order.len() / NAME_ROW_BYTES
+    }
+
+    /// The bytes of row `n` of a table.
+    fn row(&self, table: &Range<usize>, size: usize, n: usize) -> Result<&[u8], IndexDamage> {
+        let start = n
+            .checked_mul(size)
+            .and_then(|at| at.checked_add(table.start));
+        let start = start.ok_or(IndexDamage::Content)?;
+        match start.checked_add(size) {
+            Some(end) if end <= table.end => Ok(&self.mapped[start..end]),
+            _ => Err(IndexDamage::Content),
+        }
+    }
+
+    fn stream_row(&self, n: usize) -> Result<&ArchivedStreamRow, IndexDamage> {
+        let row = self.row(&self.trailer.sections.streams, STREAM_ROW_BYTES, n)?;
+        rkyv::access::<ArchivedStreamRow, Failure>(row).map_err(|_| IndexDamage::Content)
+    }
+
+    fn named_row(&self, n: usize) -> Result<&ArchivedStreamRow, IndexDamage> {
+        let row = self.row(&self.trailer.sections.order, NAME_ROW_BYTES, n)?;
+        let row = rkyv::access::<ArchivedNameRow, Failure>(row);
+        let row = row.map_err(|_| IndexDamage::Content)?;
+        self.stream_row(row.stream.to_native() as usize)
+    }
+
+    fn run(&self, n: usize) -> Result<Run, IndexDamage> {
+        let row = self.row(&self.trailer.sections.runs, RUN_ROW_BYTES, n)?;
+        let row = rkyv::access::<ArchivedRunRow, Failure>(row);
+        let row = row.map_err(|_| IndexDamage::Content)?;
+        Ok(Run {
+            first: Position {
+                sequence: SequenceNumber(row.sequence.to_native()),
+                timestamp: Timestamp(row.timestamp.to_native()),
+            },
+            offset: row.offset.to_native(),
+            length: row.length.to_native(),
+        })
+    }
+
+    fn find(&self, id: StreamId) -> Result<Option<&ArchivedStreamRow>, IndexDamage> {
+        self.verify()?;
+        let is_before = |n| Ok(self.stream_row(n)?.id.to_native() < id.0);
+        let at = partition(0..self.stream_count(), is_before)?;
+        if at == self.stream_count() {
+            return Ok(None);
+        }
+        let row = self.stream_row(at)?;
+        Ok((row.id.to_native() == id.0).then_some(row))
+    }
+
+    /// Numbers of the stream's rows in the table of runs.
+    fn run_numbers(&self, id: StreamId) -> Result<Range<usize>, IndexDamage> {
+        Ok(self.find(id)?.map_or(0..0, |row| {
+            let first = row.runs_first.to_native() as usize;
+            first..first + row.runs_count.to_native() as usize
+        }))
+    }
+
+    fn first_name_where(
+        &self,
+        wanted: impl Fn((&[u8], &[u8])) -> bool,
+    ) -> Result<usize, IndexDamage> {
+        partition(0..self.name_count(), |n| {
+            Ok(!wanted(self.name(self.named_row(n)?)?))
+        })
+    }
+
+    /// Bucket and key.
+    fn name(&self, row: &ArchivedStreamRow) -> Result<(&[u8], &[u8]), IndexDamage> {
+        let bucket = usize::from(row.bucket_length.to_native());
+        let length = bucket + usize::from(row.key_length.to_native());
+        let bytes = self.inside(&self.trailer.sections.names, row.name_offset.into(), length)?;
+        Ok(bytes.split_at(bucket))
+    }
+
+    fn state(&self, row: &ArchivedStreamRow) -> Result<StreamState, IndexDamage> {
+        let length = row.state_length.to_native() as usize;
+        let bytes = self.inside(
+            &self.trailer.sections.states,
+            row.state_offset.into(),
+            length,
+        )?;
+        let state = rkyv::from_bytes::<StreamState, Failure>(bytes);
+        let state = state.map_err(|_| IndexDamage::Content)?;
+        match state.check().is_ok() && state.id.0 == row.id.to_native() {
+            true => Ok(state),
+            false => Err(IndexDamage::Content),
+        }
+    }
+
+    fn inside(
+        &self,
+        section: &Range<usize>,
+        offset: u64,
+        length: usize,
+    ) -> Result<&[u8], IndexDamage> {
+        let start = usize::try_from(offset).map_err(|_| IndexDamage::Content)?;
+        let end = start.checked_add(length).ok_or(IndexDamage::Content)?;
+        if start < section.start || end > section.end {
+            return Err(IndexDamage::Content);
+        }
+        Ok(&self.mapped[start..end])
+    }
+}
+
+/// The first of `numbers` for which `is_before` does not hold; those for which it does come first.
+fn partition(
+    numbers: Range<usize>,
+    is_before: impl Fn(usize) -> Result<bool, IndexDamage>,
+) -> Result<usize, IndexDamage> {
+    let Range { mut start, mut end } = numbers;
+    while start < end {
+        let middle = start + (end - start) / 2;
+        match is_before(middle)? {
+            true => start = middle + 1,
+            false => end = middle,
+        }
+    }
+    Ok(start)
+}
