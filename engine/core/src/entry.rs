@@ -79,11 +79,11 @@ pub struct BatchEntry {
 impl BatchEntry {
     /// Position of the first record.
     pub fn start(&self) -> Position {
-        let mut start = None;
-        self.stored.for_each(|position, _| {
-            start.get_or_insert(position);
-        });
-        start.unwrap_or_default()
+        let timestamp = self.stored.stamping.first(&self.stored.batch);
+        Position {
+            sequence: self.stored.first,
+            timestamp,
+        }
     }
 
     /// One past the last record, with the last record's timestamp.

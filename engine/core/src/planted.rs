@@ -13,6 +13,12 @@ pub enum PlantedBug {
     NoGroupChecksum,
     /// Recovery ignores where the predecessor was sealed and reads on behind it.
     NoSeal,
+    /// An ack leaves before its group is durable.
+    AckBeforeDurable,
+    /// A refusal leaves before the state that it names is durable.
+    RefuseBeforeDurable,
+    /// A new start writes on in the last segment of the old one.
+    WriteOnInOldSegment,
 }
 
 /// The bugs planted in this run.

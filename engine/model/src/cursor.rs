@@ -29,7 +29,11 @@ pub struct Taken {
 impl ReadCursor {
     /// A read that starts at `next`.
     pub fn new(next: SequenceNumber, limits: ReadLimits) -> ReadCursor {
-        ReadCursor { next, limits, taken_any: false }
+        ReadCursor {
+            next,
+            limits,
+            taken_any: false,
+        }
     }
 
     /// The sequence number that comes next.
@@ -45,7 +49,10 @@ impl ReadCursor {
     /// Whether the limits end the read before the next record, whatever it is.
     pub fn is_ended(&self) -> bool {
         self.limits.count == Some(0)
-            || self.limits.until_sequence.is_some_and(|until| self.next >= until)
+            || self
+                .limits
+                .until_sequence
+                .is_some_and(|until| self.next >= until)
             || (self.taken_any && self.limits.bytes == Some(0))
     }
 
@@ -57,7 +64,10 @@ impl ReadCursor {
     pub fn take(&mut self, batch: &StoredBatch) -> Taken {
         assert!(batch.first <= self.next, "a read never skips records");
         if batch.end() <= self.next {
-            return Taken { records: 0..0, ended: self.is_ended() };
+            return Taken {
+                records: 0..0,
+                ended: self.is_ended(),
+            };
         }
         let from = (self.next.0 - batch.first.0) as usize;
         let mut to = from;
@@ -74,12 +84,21 @@ impl ReadCursor {
             self.advance(metered);
             to += 1;
         });
-        Taken { records: from..to, ended: ended || self.is_ended() }
+        Taken {
+            records: from..to,
+            ended: ended || self.is_ended(),
+        }
     }
 
     fn admits(&self, metered: u64, timestamp: crate::Timestamp) -> bool {
-        let too_late = self.limits.until_timestamp.is_some_and(|until| timestamp >= until);
-        let too_many = self.limits.bytes.is_some_and(|left| self.taken_any && metered > left);
+        let too_late = self
+            .limits
+            .until_timestamp
+            .is_some_and(|until| timestamp >= until);
+        let too_many = self
+            .limits
+            .bytes
+            .is_some_and(|left| self.taken_any && metered > left);
         !too_late && !too_many
     }
 

@@ -63,6 +63,8 @@ pub const REQUEST_FRAME_BYTES_MAX: usize = 16 * KIB;
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 /// Longest address text in a refusal or in the star's description.
 pub const ADDRESS_BYTES_MAX: usize = 320;
+/// Buckets of one star.
+pub const BUCKETS_MAX: usize = 4096;
 /// Cores of one star.
 pub const STAR_CORES_MAX: usize = 256;
 /// Items in one page of a list answer (contract, section 7).

@@ -48,7 +48,11 @@ impl Stamping {
     pub fn last(&self, batch: &EncodedBatch) -> Timestamp {
         let times = batch.client_times();
         let latest = self.next(self.floor, times.latest);
-        if times.is_any_missing { self.next(latest, None) } else { latest }
+        if times.is_any_missing {
+            self.next(latest, None)
+        } else {
+            latest
+        }
     }
 }
 

@@ -156,15 +156,22 @@ impl ActiveIndex {
         lost
     }
 
-    /// Notes damage; `streams` may have records in it, up to the given sequence number.
+    /// Notes damage. It may have held records of `streams`, whose states before it are given, up to
+    /// a sequence number each.
     pub(crate) fn note_damage(
         &mut self,
         span: DamagedSpan,
-        streams: impl IntoIterator<Item = (StreamId, SequenceNumber)>,
+        streams: impl IntoIterator<Item = (StreamState, SequenceNumber)>,
     ) {
         self.damaged.push(span);
-        for (stream, end) in streams {
-            self.move_tail(stream, end);
+        for (state, end) in streams {
+            if end <= state.tail.sequence {
+                continue;
+            }
+            if self.stream(state.id).is_none() {
+                self.introduce(&state);
+            }
+            self.move_tail(state.id, end);
         }
     }
 
@@ -216,6 +223,11 @@ impl ActiveIndex {
             .runs
             .partition_point(|run| run.first.timestamp < time);
         stream.runs.get(before.saturating_sub(1)).copied()
+    }
+
+    /// Whether no group was applied yet that names anything.
+    pub fn is_empty(&self) -> bool {
+        self.streams.is_empty() && self.buckets.is_empty()
     }
 
     /// States of a bucket's streams whose keys begin with `prefix` and are greater than

@@ -230,6 +230,27 @@ impl SealedIndex {
         Ok(buckets.into_iter().map(named).collect())
     }
 
+    /// Whether there is accepted damage; looks at the trailer alone.
+    pub fn has_damage(&self) -> bool {
+        !self.trailer.sections.damaged.is_empty()
+    }
+
+    /// States of the streams that a damaged span of the segment may have held records of.
+    pub fn streams_in(&self, span: DamagedSpan) -> Result<Vec<StreamState>, IndexDamage> {
+        self.verify()?;
+        let mut found = Vec::new();
+        for n in 0..self.stream_count() {
+            let row = self.stream_row(n)?;
+            for run in self.run_numbers(StreamId(row.id.to_native()))? {
+                let run = self.run(run)?;
+                if (run.offset, run.length) == (span.offset, span.length) {
+                    found.push(self.state(row)?);
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Damage of the segment that was accepted.
     pub fn damaged(&self) -> Result<Vec<DamagedSpan>, IndexDamage> {
         self.verify()?;

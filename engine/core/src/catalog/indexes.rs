@@ -1,0 +1,343 @@
+//! All indexes that one core sees, newest first, as one.
+//!
+//! # Invariants
+//! - A segment is in exactly one of: active, storing, sealed, others.
+//! - Within a log a newer segment's statement of a stream replaces all older ones.
+
+use crate::disk::{Mapped, SegmentFile};
+use crate::entry::Entry;
+use crate::index::{ActiveIndex, IndexDamage, Run, SealedIndex};
+use crate::segment::LogEnd;
+use crate::state::StreamState;
+use nova_model::ids::{LogId, StreamId};
+use nova_model::names::{BucketName, StreamKey, StreamName};
+use nova_model::{Code, Refusal, SegmentId, SequenceNumber, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The sealed indexes of a star as they were at its start, shared by its cores; ascending in each
+/// log.
+pub type StarIndexes = BTreeMap<LogId, Vec<Arc<SealedIndex>>>;
+
+/// A stream as an index knows it, and the newest segment that holds records of it.
+pub(crate) struct Found {
+    pub(crate) state: StreamState,
+    pub(crate) records_in: Option<SegmentFile>,
+}
+
+/// The indexes of one core.
+pub(crate) struct Indexes {
+    log: LogId,
+    active: Option<ActiveIndex>,
+    storing: Vec<ActiveIndex>,
+    sealed: Vec<Arc<SealedIndex>>,
+    at_start: Arc<StarIndexes>,
+}
+
+impl Indexes {
+    pub(crate) fn new(log: LogId, at_start: Arc<StarIndexes>) -> Indexes {
+        Indexes {
+            log,
+            active: None,
+            storing: Vec::new(),
+            sealed: Vec::new(),
+            at_start,
+        }
+    }
+
+    /// A new segment begins; the one before it is on its way to be stored. Its index's bytes.
+    pub(crate) fn roll(
+        &mut self,
+        file: SegmentFile,
+        id: SegmentId,
+        end: Option<&LogEnd>,
+    ) -> Option<(SegmentFile, bytes::Bytes)> {
+        let old = self.active.replace(ActiveIndex::new(file, id))?;
+        let bytes = old.seal(end.expect("a segment with an index has an end"));
+        let stored = (old.file(), bytes);
+        self.storing.push(old);
+        Some(stored)
+    }
+
+    /// The index of `file` is stored and mapped.
+    pub(crate) fn stored(&mut self, file: SegmentFile, mapped: Mapped) -> Result<(), IndexDamage> {
+        let sealed = SealedIndex::open(file, mapped)?;
+        self.storing.retain(|index| index.file() != file);
+        let at = self
+            .sealed
+            .partition_point(|index| index.file().number < file.number);
+        self.sealed.insert(at, Arc::new(sealed));
+        Ok(())
+    }
+
+    /// A group of the active segment is durable.
+    pub(crate) fn apply(&mut self, offset: u64, length: usize, entries: &[Entry]) {
+        let active = self
+            .active
+            .as_mut()
+            .expect("groups are written to the active segment");
+        active.apply_group(offset, length, entries);
+    }
+
+    /// The index of the segment being written.
+    pub(crate) fn active(&self) -> Option<&ActiveIndex> {
+        self.active.as_ref()
+    }
+
+    /// Looks a stream up by name.
+    pub(crate) fn find(&self, name: &StreamName) -> Result<Option<Found>, Refusal> {
+        let mut best = self.find_in_memory(name);
+        if best.is_none() {
+            best = find_newest(self.sealed.iter(), name)?;
+        }
+        for (log, indexes) in self.at_start.iter() {
+            if *log == self.log && best.is_some() {
+                continue;
+            }
+            if let Some(found) = find_newest(indexes.iter(), name)?
+                && best
+                    .as_ref()
+                    .is_none_or(|best| best.state.epoch < found.state.epoch)
+            {
+                best = Some(found);
+            }
+        }
+        Ok(best)
+    }
+
+    fn find_in_memory(&self, name: &StreamName) -> Option<Found> {
+        self.in_memory().find_map(|index| {
+            let state = index.find_name(name)?;
+            let held = index.has_records(state.id).then_some(index.file());
+            Some(Found {
+                records_in: held.or(state.previous),
+                state: state.clone(),
+            })
+        })
+    }
+
+    /// Newest first.
+    fn in_memory(&self) -> impl Iterator<Item = &ActiveIndex> {
+        self.active.iter().chain(self.storing.iter().rev())
+    }
+
+    /// Where the records of a stream from `next` on lie, starting at the newest segment that holds
+    /// any; none if no segment holds them.
+    pub(crate) fn locate(
+        &self,
+        stream: StreamId,
+        newest: SegmentFile,
+        next: SequenceNumber,
+    ) -> Result<Option<Located>, Refusal> {
+        let mut at = Some(newest);
+        while let Some(file) = at {
+            let index = self.index_of(file).ok_or_else(|| missing_index(file))?;
+            let first = index
+                .first_sequence(stream)
+                .map_err(|e| damaged(file, &e))?;
+            if first.is_some_and(|first| first <= next) {
+                let runs = index
+                    .runs_from(stream, next)
+                    .map_err(|e| damaged(file, &e))?;
+                return Ok(Some(Located {
+                    file,
+                    id: index.id(),
+                    runs,
+                }));
+            }
+            at = index.previous(stream).map_err(|e| damaged(file, &e))?;
+        }
+        Ok(None)
+    }
+
+    /// The sequence number of a record from which on a search for `time` finds the first record
+    /// whose timestamp is `time` or later, at most one run before it; none if there is no such
+    /// record.
+    pub(crate) fn locate_time(
+        &self,
+        stream: StreamId,
+        newest: SegmentFile,
+        time: Timestamp,
+    ) -> Result<Option<SequenceNumber>, Refusal> {
+        let mut at = Some(newest);
+        let mut candidate = None;
+        while let Some(file) = at {
+            let index = self.index_of(file).ok_or_else(|| missing_index(file))?;
+            let run = index
+                .run_at_time(stream, time)
+                .map_err(|e| damaged(file, &e))?;
+            let Some(run) = run else { break };
+            candidate = Some(run.first.sequence);
+            if run.first.timestamp < time {
+                break;
+            }
+            at = index.previous(stream).map_err(|e| damaged(file, &e))?;
+        }
+        Ok(candidate)
+    }
+
+    fn index_of(&self, file: SegmentFile) -> Option<IndexRef<'_>> {
+        if let Some(index) = self.in_memory().find(|index| index.file() == file) {
+            return Some(IndexRef::Active(index));
+        }
+        let by_number = |indexes: &[Arc<SealedIndex>]| {
+            indexes
+                .binary_search_by_key(&file.number, |index| index.file().number)
+                .ok()
+        };
+        if file.log == self.log
+            && let Some(at) = by_number(&self.sealed)
+        {
+            return Some(IndexRef::Sealed(&self.sealed[at]));
+        }
+        let indexes = self.at_start.get(&file.log)?;
+        by_number(indexes).map(|at| IndexRef::Sealed(&indexes[at]))
+    }
+
+    /// The newest statement of each stream of `bucket` in key order, deleted ones too, for keys
+    /// that begin with `prefix` and come after `start_after`; at most `limit` keys of each index.
+    pub(crate) fn list(
+        &self,
+        bucket: &BucketName,
+        prefix: &str,
+        start_after: &str,
+        limit: usize,
+    ) -> Result<Listing, Refusal> {
+        let mut listing = Listing {
+            streams: BTreeMap::new(),
+            complete_to: None,
+        };
+        for index in self.in_memory() {
+            let states = index.names_after(bucket, prefix, start_after).take(limit);
+            listing.merge(states.cloned().collect(), limit);
+        }
+        let logs = self.at_start.values().flatten();
+        for index in self.sealed.iter().chain(logs) {
+            let states = index
+                .names_after(bucket, prefix, start_after)
+                .and_then(|states| states.take(limit).collect::<Result<Vec<_>, _>>());
+            listing.merge(states.map_err(|e| damaged(index.file(), &e))?, limit);
+        }
+        Ok(listing)
+    }
+}
+
+/// Streams found by several indexes, and up to which key none of them has any that is missing.
+pub(crate) struct Listing {
+    pub(crate) streams: BTreeMap<StreamKey, StreamState>,
+    pub(crate) complete_to: Option<StreamKey>,
+}
+
+impl Listing {
+    fn merge(&mut self, states: Vec<StreamState>, limit: usize) {
+        if states.len() == limit
+            && let Some(last) = states.last()
+        {
+            let last = last.name.key.clone();
+            let nearest = self
+                .complete_to
+                .take()
+                .map_or(last.clone(), |known| known.min(last));
+            self.complete_to = Some(nearest);
+        }
+        for state in states {
+            let is_newer = self
+                .streams
+                .get(&state.name.key)
+                .is_none_or(|known| known.epoch < state.epoch);
+            if is_newer {
+                self.streams.insert(state.name.key.clone(), state);
+            }
+        }
+    }
+}
+
+/// A place to read from: a segment and its runs that hold what was asked for, ascending.
+pub(crate) struct Located {
+    pub(crate) file: SegmentFile,
+    pub(crate) id: SegmentId,
+    pub(crate) runs: Vec<Run>,
+}
+
+enum IndexRef<'a> {
+    Active(&'a ActiveIndex),
+    Sealed(&'a SealedIndex),
+}
+
+/// Runs handed out by one look-up; a reader comes back for more.
+const RUNS_MAX: usize = 64;
+
+impl IndexRef<'_> {
+    fn id(&self) -> SegmentId {
+        match self {
+            IndexRef::Active(index) => index.id(),
+            IndexRef::Sealed(index) => index.id(),
+        }
+    }
+
+    fn first_sequence(&self, stream: StreamId) -> Result<Option<SequenceNumber>, IndexDamage> {
+        match self {
+            IndexRef::Active(index) => Ok(index.first_sequence(stream)),
+            IndexRef::Sealed(index) => index.first_sequence(stream),
+        }
+    }
+
+    fn previous(&self, stream: StreamId) -> Result<Option<SegmentFile>, IndexDamage> {
+        match self {
+            IndexRef::Active(index) => Ok(index.stream(stream).and_then(|state| state.previous)),
+            IndexRef::Sealed(index) => Ok(index.stream(stream)?.and_then(|state| state.previous)),
+        }
+    }
+
+    fn runs_from(&self, stream: StreamId, next: SequenceNumber) -> Result<Vec<Run>, IndexDamage> {
+        match self {
+            IndexRef::Active(index) => Ok(index.runs_from(stream, next).take(RUNS_MAX).collect()),
+            IndexRef::Sealed(index) => index.runs_from(stream, next)?.take(RUNS_MAX).collect(),
+        }
+    }
+
+    fn run_at_time(&self, stream: StreamId, time: Timestamp) -> Result<Option<Run>, IndexDamage> {
+        match self {
+            IndexRef::Active(index) => Ok(index.run_at_time(stream, time)),
+            IndexRef::Sealed(index) => index.run_at_time(stream, time),
+        }
+    }
+}
+
+fn find_newest<'a>(
+    indexes: impl DoubleEndedIterator<Item = &'a Arc<SealedIndex>>,
+    name: &StreamName,
+) -> Result<Option<Found>, Refusal> {
+    for index in indexes.rev() {
+        let state = index
+            .find_name(name)
+            .map_err(|e| damaged(index.file(), &e))?;
+        if let Some(state) = state {
+            let held = index
+                .has_records(state.id)
+                .map_err(|e| damaged(index.file(), &e))?;
+            let records_in = if held {
+                Some(index.file())
+            } else {
+                state.previous
+            };
+            return Ok(Some(Found { state, records_in }));
+        }
+    }
+    Ok(None)
+}
+
+fn damaged(file: SegmentFile, damage: &IndexDamage) -> Refusal {
+    let message = format!(
+        "the index of {file} is damaged ({damage}); stop the star and remove that .idx file: it is \
+         rebuilt from the segment at the next start"
+    );
+    Refusal::new(Code::Corrupt, message)
+}
+
+fn missing_index(file: SegmentFile) -> Refusal {
+    Refusal::new(
+        Code::Corrupt,
+        format!("{file} is named by a newer segment and is not there"),
+    )
+}

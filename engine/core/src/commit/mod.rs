@@ -1,0 +1,530 @@
+//! The log's pen: gathers entries into groups, writes one group at a time, rolls segments.
+//!
+//! ```text
+//!   push --> [ open group ] --device free--> assembled --write--> in flight --durable--> gate
+//!                 ^ more entries gather here meanwhile (natural batching, no timer)
+//! ```
+//! Answers wait for a [`Ticket`], which names an open group before it has a number in the log. A
+//! group gets its number, its segment and its place in the chain when it is sent. At that moment
+//! the streams that its segment does not know yet are stated in full at its head, so that each
+//! segment can be understood alone; when those statements are large they go ahead as a group of
+//! their own.
+//!
+//! # Invariants
+//! - One group in flight; a group is sent only after everything before it is durable.
+//! - The header of a new segment, which seals the one before it, is durable before its first group
+//!   is sent; nothing is durable, and so nothing answered, before that.
+//! - After the first failed write nothing more is written.
+//!
+//! # Not here
+//! - What a group looks like: `segment`. Who waits for it: [`gate`].
+
+pub mod gate;
+pub(crate) mod slot;
+
+use crate::config::ShardConfig;
+use crate::disk::{DiskError, DiskFailure, DiskOp, DiskResult, OpToken, SegmentFile};
+use crate::entry::Entry;
+use crate::planted::PlantedBug;
+use crate::segment::{GroupBuilder, GroupContext, LogEnd, SegmentHeader};
+use crate::state::StreamState;
+use gate::Ticket;
+use nova_model::ids::{SegmentNumber, StreamId};
+use nova_model::limits::{
+    BLOCK_BYTES, GROUP_BYTES_MAX, GROUP_ENTRIES_MAX, GROUP_TARGET_BYTES, WRITER_BATCHES_MAX,
+};
+use nova_model::{Instant, SegmentId};
+use slot::{Phase, Slot};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// How long the log waits before it tries again to make a segment file.
+const CREATE_RETRY_US: u64 = 1_000_000;
+
+/// What the log asks about streams when it assembles a group.
+pub(crate) trait Statements {
+    /// The durable state of a stream that `segment` does not know yet; none if it knows it.
+    fn unstated(&self, stream: StreamId, segment: SegmentFile) -> Option<StreamState>;
+    /// The segment before `segment` that holds records of the stream.
+    fn previous(&self, stream: StreamId, segment: SegmentFile) -> Option<SegmentFile>;
+    /// What the first group of `segment` names besides: the buckets, in their home's log.
+    fn preamble(&self, segment: SegmentFile) -> Vec<Entry>;
+}
+
+/// A group that became durable.
+pub(crate) struct DurableGroup {
+    /// The ticket that is released, none for a group of statements only.
+    pub(crate) ticket: Option<Ticket>,
+    /// Where it lies.
+    pub(crate) offset: u64,
+    /// How long it is, with padding.
+    pub(crate) length: usize,
+    /// What it holds.
+    pub(crate) entries: Vec<Entry>,
+    /// When it was sent to the disk.
+    pub(crate) sent: Instant,
+}
+
+/// What the log has to tell after a completed operation.
+pub(crate) enum LogEvent {
+    /// A group is durable.
+    Durable(DurableGroup),
+    /// Groups go to a new segment from now on.
+    Rolled {
+        /// The segment before it in this start, with the log's end in it.
+        from: Option<(SegmentFile, LogEnd)>,
+        /// The new segment's file.
+        to: SegmentFile,
+        /// Its id.
+        id: SegmentId,
+    },
+    /// A write failed: nothing more will be written.
+    Fatal(DiskError),
+}
+
+struct OpenGroup {
+    ticket: Ticket,
+    entries: Vec<Entry>,
+    bytes: usize,
+}
+
+struct InFlight {
+    ticket: Option<Ticket>,
+    entries: Vec<Entry>,
+    bytes: usize,
+    offset: u64,
+    length: usize,
+    sent: Instant,
+}
+
+#[derive(Clone, Copy)]
+enum LogOp {
+    Create,
+    Header,
+    Group,
+    Zero(SegmentFile),
+}
+
+/// The log of one core.
+pub(crate) struct LogWriter {
+    template: SegmentId,
+    segment_bytes: u64,
+    next_number: SegmentNumber,
+    end: LogEnd,
+    active: Option<Slot>,
+    next: Option<Slot>,
+    roll_wanted: bool,
+    create_retry: Option<Instant>,
+    no_space: bool,
+    open: VecDeque<OpenGroup>,
+    last_ticket: Ticket,
+    pending_bytes: usize,
+    in_flight: Option<InFlight>,
+    ops: BTreeMap<OpToken, LogOp>,
+    poisoned: bool,
+}
+
+impl LogWriter {
+    /// A log that ends at `end` and whose next segment is `next_number`.
+    pub(crate) fn new(config: &ShardConfig, end: LogEnd, next_number: SegmentNumber) -> LogWriter {
+        let mut writer = LogWriter {
+            template: SegmentId {
+                star: config.star,
+                log: config.log(),
+                incarnation: config.incarnation,
+                number: next_number,
+            },
+            segment_bytes: config.segment_bytes,
+            next_number,
+            end,
+            active: None,
+            next: None,
+            roll_wanted: true,
+            create_retry: None,
+            no_space: false,
+            open: VecDeque::new(),
+            last_ticket: Ticket(0),
+            pending_bytes: 0,
+            in_flight: None,
+            ops: BTreeMap::new(),
+            poisoned: false,
+        };
+        if config.planted.has(PlantedBug::WriteOnInOldSegment) {
+            writer.write_on(config.segment_bytes);
+        }
+        writer
+    }
+
+    /// The mistake `write_on_in_old_segment`: goes on where the last start stopped.
+    fn write_on(&mut self, length: u64) {
+        let Some(id) = self.end.segment else { return };
+        let file = SegmentFile {
+            log: id.log,
+            number: id.number,
+        };
+        let mut slot = Slot::creating(file, id, length);
+        slot.created(true);
+        slot.phase = Phase::Open;
+        slot.offset = self.end.length;
+        self.active = Some(slot);
+        self.roll_wanted = false;
+    }
+
+    /// The file that groups go to, once there is one.
+    pub(crate) fn active_file(&self) -> Option<(SegmentFile, SegmentId)> {
+        self.active.as_ref().map(|slot| (slot.file, slot.id))
+    }
+
+    /// Adds an entry to the open group; the ticket is what answers to it wait for.
+    pub(crate) fn push(&mut self, entry: Entry) -> Ticket {
+        let bytes = entry_bytes_most(&entry);
+        let is_full = self.open.back().is_none_or(|group| {
+            group.bytes + bytes > GROUP_TARGET_BYTES || group.entries.len() >= GROUP_ENTRIES_MAX / 2
+        });
+        if is_full {
+            self.last_ticket = Ticket(self.last_ticket.0 + 1);
+            let ticket = self.last_ticket;
+            self.open.push_back(OpenGroup {
+                ticket,
+                entries: Vec::new(),
+                bytes: 0,
+            });
+        }
+        let group = self.open.back_mut().expect("a group is open");
+        group.entries.push(entry);
+        group.bytes += bytes;
+        self.pending_bytes += bytes;
+        group.ticket
+    }
+
+    /// Bytes pushed and not yet durable.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending_bytes
+    }
+
+    /// Whether a further append might not find space: no file could be made for the next segment
+    /// and the rest of this one is reserved for what was admitted.
+    pub(crate) fn is_full(&self) -> bool {
+        let reserve = (self.pending_bytes + 2 * GROUP_BYTES_MAX) as u64;
+        self.no_space
+            && self
+                .active
+                .as_ref()
+                .is_none_or(|slot| !slot.has_room(reserve))
+    }
+
+    /// When to ask again for an operation.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.create_retry
+    }
+
+    /// The next disk operation, if there is one now; `token` names it from then on.
+    pub(crate) fn poll(
+        &mut self,
+        now: Instant,
+        token: OpToken,
+        statements: &dyn Statements,
+    ) -> Option<DiskOp> {
+        if self.poisoned {
+            return None;
+        }
+        let (kind, op) = self
+            .poll_group(now, statements)
+            .map(|op| (LogOp::Group, op))
+            .or_else(|| self.poll_header().map(|op| (LogOp::Header, op)))
+            .or_else(|| self.poll_create(now).map(|op| (LogOp::Create, op)))
+            .or_else(|| self.poll_zero())?;
+        self.ops.insert(token, kind);
+        Some(op)
+    }
+
+    fn poll_group(&mut self, now: Instant, statements: &dyn Statements) -> Option<DiskOp> {
+        let slot = self.active.as_mut()?;
+        if self.in_flight.is_some() || self.roll_wanted || slot.phase != Phase::Open {
+            return None;
+        }
+        let group = self.open.front()?;
+        let assembled = assemble(slot.file, group, statements);
+        let length = assembled.builder.bytes().next_multiple_of(BLOCK_BYTES) as u64;
+        if !slot.has_room(length) {
+            self.roll_wanted = true;
+            return None;
+        }
+        if slot.is_blocked(length) {
+            return None;
+        }
+        let context = GroupContext {
+            segment: slot.id,
+            number: self.end.last_group.next(),
+            previous: self.end.last_checksum,
+            durable_through: self.end.last_group,
+        };
+        let sealed = assembled.builder.seal(&context);
+        assert_eq!(
+            sealed.length as u64, length,
+            "a group's length is known before it is sealed"
+        );
+        let offset = slot.take(length);
+        let op = DiskOp::Write {
+            file: slot.file,
+            offset,
+            parts: sealed.parts,
+            length: sealed.length,
+        };
+        let (ticket, bytes) = match assembled.whole {
+            true => (Some(group.ticket), group.bytes),
+            false => (None, 0),
+        };
+        if assembled.whole {
+            self.open.pop_front();
+        }
+        self.end = LogEnd {
+            segment: Some(slot.id),
+            length: offset + length,
+            last_group: context.number,
+            last_checksum: sealed.checksum,
+        };
+        let (entries, length) = (assembled.entries, sealed.length);
+        self.in_flight = Some(InFlight {
+            ticket,
+            entries,
+            bytes,
+            offset,
+            length,
+            sent: now,
+        });
+        Some(op)
+    }
+
+    fn poll_header(&mut self) -> Option<DiskOp> {
+        let is_idle =
+            self.in_flight.is_none() && self.active.as_ref().is_none_or(|slot| !slot.is_zeroing());
+        let next = self.next.as_mut()?;
+        if !self.roll_wanted || !is_idle || next.phase != Phase::Created {
+            return None;
+        }
+        next.phase = Phase::WritingHeader;
+        let header = SegmentHeader {
+            id: next.id,
+            file_length: next.length,
+            closed: false,
+            predecessor: self.end.predecessor(),
+        };
+        let parts = vec![header.encode()];
+        Some(DiskOp::Write {
+            file: next.file,
+            offset: 0,
+            parts,
+            length: BLOCK_BYTES,
+        })
+    }
+
+    fn poll_create(&mut self, now: Instant) -> Option<DiskOp> {
+        let is_due = self.create_retry.is_none_or(|at| at <= now);
+        let is_wanted = self.roll_wanted
+            || self
+                .active
+                .as_ref()
+                .is_none_or(|slot| slot.offset > slot.length / 2);
+        if self.next.is_some() || !is_due || !is_wanted {
+            return None;
+        }
+        self.create_retry = None;
+        let number = self.next_number;
+        let file = SegmentFile {
+            log: self.template.log,
+            number,
+        };
+        let id = SegmentId {
+            number,
+            ..self.template
+        };
+        self.next = Some(Slot::creating(file, id, self.segment_bytes));
+        self.next_number = number.next();
+        Some(DiskOp::CreateSegment {
+            file,
+            length: self.segment_bytes,
+        })
+    }
+
+    fn poll_zero(&mut self) -> Option<(LogOp, DiskOp)> {
+        let is_bulk = self
+            .in_flight
+            .as_ref()
+            .is_some_and(|group| group.length > BULK_BYTES);
+        if is_bulk || self.open.len() > 1 {
+            return None;
+        }
+        let rolling = self.roll_wanted;
+        let active = self.active.iter_mut().filter(|_| !rolling);
+        active.chain(self.next.iter_mut()).find_map(|slot| {
+            let file = slot.file;
+            slot.zero_ahead().map(|op| (LogOp::Zero(file), op))
+        })
+    }
+
+    /// An operation of the log is done; what follows from it. Results of others' are not taken.
+    pub(crate) fn handle(
+        &mut self,
+        now: Instant,
+        token: OpToken,
+        result: DiskResult,
+    ) -> Option<LogEvent> {
+        let kind = self.ops.remove(&token).expect("an operation of the log");
+        match (kind, result) {
+            (LogOp::Create, DiskResult::Failed(error)) => self.create_failed(now, error),
+            (_, DiskResult::Failed(error)) => {
+                self.poisoned = true;
+                Some(LogEvent::Fatal(error))
+            }
+            (LogOp::Create, DiskResult::Created { written_before }) => {
+                self.no_space = false;
+                self.next
+                    .as_mut()
+                    .expect("it was being made")
+                    .created(written_before);
+                None
+            }
+            (LogOp::Header, _) => Some(self.header_written()),
+            (LogOp::Group, _) => Some(LogEvent::Durable(self.group_written())),
+            (LogOp::Zero(file), _) => {
+                let mut slots = self.active.iter_mut().chain(self.next.iter_mut());
+                if let Some(slot) = slots.find(|slot| slot.file == file) {
+                    slot.zeros_written();
+                }
+                None
+            }
+            (LogOp::Create, _) => unreachable!("a driver answers a creation with its result"),
+        }
+    }
+
+    fn create_failed(&mut self, now: Instant, error: DiskError) -> Option<LogEvent> {
+        let slot = self.next.take().expect("it was being made");
+        self.next_number = slot.file.number;
+        match error.failure {
+            DiskFailure::NoSpace | DiskFailure::NoDescriptor => {
+                self.no_space = true;
+                self.create_retry = Some(now.plus_us(CREATE_RETRY_US));
+                None
+            }
+            DiskFailure::NotFound | DiskFailure::Short | DiskFailure::Locked | DiskFailure::Io => {
+                self.poisoned = true;
+                Some(LogEvent::Fatal(error))
+            }
+        }
+    }
+
+    fn header_written(&mut self) -> LogEvent {
+        let mut slot = self.next.take().expect("its header was being written");
+        assert_eq!(slot.phase, Phase::WritingHeader, "a header is written once");
+        slot.phase = Phase::Open;
+        self.roll_wanted = false;
+        let (to, id) = (slot.file, slot.id);
+        let from = self.active.replace(slot).map(|old| (old.file, self.end));
+        LogEvent::Rolled { from, to, id }
+    }
+
+    fn group_written(&mut self) -> DurableGroup {
+        let group = self.in_flight.take().expect("a group was in flight");
+        self.pending_bytes -= group.bytes;
+        let InFlight {
+            ticket,
+            entries,
+            offset,
+            length,
+            sent,
+            ..
+        } = group;
+        DurableGroup {
+            ticket,
+            offset,
+            length,
+            entries,
+            sent,
+        }
+    }
+}
+
+/// Groups above this size are bandwidth-bound: zeros ahead of them would only take their share.
+const BULK_BYTES: usize = 128 * 1024;
+
+struct Assembled {
+    builder: GroupBuilder,
+    entries: Vec<Entry>,
+    /// Whether the open group is in it, and not only statements that go ahead.
+    whole: bool,
+}
+
+/// Lays the statements that `segment` lacks and the group's entries into one group.
+fn assemble(segment: SegmentFile, group: &OpenGroup, statements: &dyn Statements) -> Assembled {
+    let mut builder = GroupBuilder::new();
+    let mut entries = Vec::new();
+    let mut whole = true;
+    for statement in missing_statements(segment, group, statements) {
+        builder.push(&statement);
+        entries.push(statement);
+        let is_much = builder.bytes() + group.bytes > GROUP_BYTES_MAX - BLOCK_BYTES
+            || builder.entries() + group.entries.len() > GROUP_ENTRIES_MAX;
+        whole = whole && !is_much;
+        if !whole && builder.bytes() >= GROUP_TARGET_BYTES {
+            break;
+        }
+    }
+    if whole {
+        for entry in &group.entries {
+            let entry = with_previous(entry, segment, statements);
+            builder.push(&entry);
+            entries.push(entry);
+        }
+    }
+    Assembled {
+        builder,
+        entries,
+        whole,
+    }
+}
+
+fn missing_statements(
+    segment: SegmentFile,
+    group: &OpenGroup,
+    statements: &dyn Statements,
+) -> Vec<Entry> {
+    let mut missing = statements.preamble(segment);
+    let mut seen = BTreeSet::new();
+    for entry in &group.entries {
+        let Some(stream) = entry.stream() else {
+            continue;
+        };
+        if seen.insert(stream)
+            && !matches!(entry, Entry::Led(_))
+            && let Some(mut state) = statements.unstated(stream, segment)
+        {
+            state.previous = statements.previous(stream, segment);
+            missing.push(Entry::Led(Box::new(state)));
+        }
+    }
+    missing
+}
+
+/// A statement made at admission did not know its segment yet.
+fn with_previous(entry: &Entry, segment: SegmentFile, statements: &dyn Statements) -> Entry {
+    let mut entry = entry.clone();
+    if let Entry::Led(state) = &mut entry {
+        state.previous = statements.previous(state.id, segment);
+    }
+    entry
+}
+
+/// The most that an entry can take in a group.
+fn entry_bytes_most(entry: &Entry) -> usize {
+    const FIXED: usize = 256;
+    match entry {
+        Entry::Batch(batch) => FIXED + batch.stored.batch.bytes().len(),
+        Entry::Led(state) => 16 * FIXED + state.writers.len() * WRITER_BATCHES_MAX * 64,
+        Entry::BucketPut(_) => 2 * FIXED,
+        Entry::Fence { .. }
+        | Entry::Trim { .. }
+        | Entry::Settings { .. }
+        | Entry::Deleted { .. }
+        | Entry::BucketDeleted(_) => FIXED,
+    }
+}

@@ -1,0 +1,111 @@
+//! What leaves the shard: answers, and messages to the other cores of the star.
+//!
+//! # Invariants
+//! - An [`Event`] that names a state of a stream (an ack, a refusal, a tail) is only made once that
+//!   state is durable; see [`crate::commit::gate`].
+//! - The answers of one session come in the order of its batches.
+
+use crate::disk::{DiskError, SegmentFile};
+use nova_model::names::BucketName;
+use nova_model::position::SequenceNumber;
+use nova_model::request::{Ack, Answer, AppendOpened, BucketInfo, ReadOpened};
+use nova_model::{CoreId, Position, Refusal, StoredBatch};
+
+/// An append session, named by the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionKey(pub u64);
+
+/// A reader, named by the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ReaderKey(pub u64);
+
+/// Whoever waits for the one answer of a request, named by the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Caller(pub u64);
+
+/// One thing that the driver is to pass on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The segment of this start is durable and the one before it sealed: answers may leave.
+    Ready,
+    /// The session is open.
+    SessionOpened(SessionKey, AppendOpened),
+    /// The session was not opened.
+    SessionRefused(SessionKey, Refusal),
+    /// The session's next batch is durable.
+    Acked(SessionKey, Ack),
+    /// The session's next batch was refused.
+    Rejected(SessionKey, Refusal),
+    /// The session is closed by the star.
+    SessionBroken(SessionKey, Refusal),
+    /// The result of a one-shot append.
+    AppendedOnce(Caller, Result<Ack, Refusal>),
+    /// The answer to a request.
+    Answered(Caller, Result<Answer, Refusal>),
+    /// The reader is open.
+    ReaderOpened(ReaderKey, ReadOpened),
+    /// The reader was not opened.
+    ReaderRefused(ReaderKey, Refusal),
+    /// The reader's next batch.
+    ReaderBatch(ReaderKey, StoredBatch),
+    /// The reader has all that is durable.
+    ReaderCaughtUp(ReaderKey, Position),
+    /// Nothing new for a while; the tail is still this.
+    ReaderHeartbeat(ReaderKey, Position),
+    /// The read is at its end.
+    ReaderEnded {
+        /// The reader.
+        reader: ReaderKey,
+        /// The sequence number that would come next.
+        next: SequenceNumber,
+        /// The committed tail.
+        tail: Position,
+    },
+    /// The read cannot go on.
+    ReaderFailed(ReaderKey, Refusal),
+    /// For another core of the star.
+    Peer(CoreId, PeerMessage),
+    /// The disk can't be trusted any more: the star must stop.
+    Fatal(DiskError),
+    /// An index could not be stored; the segment stays readable and recovery rebuilds the index.
+    IndexNotStored(SegmentFile, DiskError),
+}
+
+/// What the cores of a star tell each other about buckets. The buckets' home decides and stores;
+/// the others keep a copy, and the home answers its client once all have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PeerMessage {
+    /// The bucket is this now.
+    BucketPut {
+        /// Names the change at the home.
+        change: u64,
+        /// The bucket.
+        info: BucketInfo,
+    },
+    /// The bucket is gone.
+    BucketGone {
+        /// Names the change at the home.
+        change: u64,
+        /// The bucket.
+        name: BucketName,
+    },
+    /// Create no more streams in the bucket and tell whether there are any.
+    BucketClose {
+        /// Names the change at the home.
+        change: u64,
+        /// The bucket.
+        name: BucketName,
+    },
+    /// The bucket stays after all.
+    BucketReopen {
+        /// The bucket.
+        name: BucketName,
+    },
+    /// Answers any of the changes above.
+    BucketNoted {
+        /// The change.
+        change: u64,
+        /// Whether the sender holds a stream of the bucket.
+        has_streams: bool,
+    },
+}

@@ -1,0 +1,557 @@
+//! From the files of a log to where it ends and what is in it.
+//!
+//! ```text
+//!   list, lock, headers  ->  sealed segments: open the index, build it again if it is lost
+//!                        ->  the last segment: read it, cut a torn end, store its index
+//!                        ->  segments without groups: spare files
+//! ```
+//! Only the last segment's data is read. Every older one was sealed by its successor's header, and
+//! its index says all that a start needs. What is found is judged by one total table, [`cases`]:
+//! a torn end is cut, and what no crash can leave behind is refused in words that name the file,
+//! the place and the streams.
+//!
+//! # Invariants
+//! - Nothing that was answered from is cut or skipped, unless the operator allowed it.
+//! - A crash at any point of a recovery leaves files from which the next one gets the same result
+//!   (docs/DURABILITY.md walks them).
+//! - No segment of an earlier incarnation is written into. It is cut at its end, never extended.
+//!
+//! # Not here
+//! - The header of the new incarnation's first segment, which seals what was found here: the shard
+//!   writes it before it answers anything.
+
+pub mod cases;
+mod damage;
+mod pieces;
+mod report;
+mod scan;
+mod survey;
+
+pub use report::{DamagedRange, Flaw, RebuildReason, RecoveryError, RecoveryReport};
+
+use crate::disk::{BootDisk, SegmentFile};
+use crate::index::{DamagedSpan, SealedIndex};
+use crate::planted::{PlantedBug, PlantedBugs};
+use crate::segment::{Checks, LogEnd, SegmentHeader};
+use crate::state::StreamState;
+use nova_model::limits::BLOCK_BYTES;
+use nova_model::{Incarnation, LogId, SegmentId, SegmentNumber, StarId, StreamId};
+use pieces::Pieces;
+use scan::{Ending, LOOK_AHEAD_BYTES, Scanned, Task, find_group, scan};
+use std::sync::Arc;
+use survey::{Head, Survey, Surveyed, survey};
+
+/// How to recover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecoveryOptions {
+    /// Skip what is damaged and keep the damage, instead of refusing.
+    pub allow_corrupt: bool,
+    /// The log gets no more groups: seal it with a closed segment of this incarnation, unless it
+    /// has one.
+    pub closing: Option<Incarnation>,
+    /// Bugs of a simulation.
+    pub planted: PlantedBugs,
+}
+
+/// A log as it was found.
+#[derive(Debug)]
+pub struct RecoveredLog {
+    /// The log.
+    pub log: LogId,
+    /// Where it ends: what the next segment's header says.
+    pub end: LogEnd,
+    /// The number for the next segment.
+    pub next_number: SegmentNumber,
+    /// The segments that hold groups, by ascending number.
+    pub indexes: Vec<Arc<SealedIndex>>,
+    /// What cannot be read.
+    pub damaged: Vec<DamagedRange>,
+    /// What was found and done.
+    pub report: RecoveryReport,
+}
+
+/// Recovers a log.
+pub fn recover(
+    disk: &mut impl BootDisk,
+    log: LogId,
+    star: StarId,
+    options: RecoveryOptions,
+) -> Result<RecoveredLog, RecoveryError> {
+    let survey = survey(disk, log, star)?;
+    let mut recovery = Recovery {
+        disk,
+        options,
+        indexes: Vec::new(),
+        without_groups: Vec::new(),
+        report: RecoveryReport {
+            log,
+            ..RecoveryReport::default()
+        },
+    };
+    for segment in &survey.segments {
+        recovery.segment(&survey, segment)?;
+    }
+    recovery.conclude(&survey, log, star)
+}
+
+struct Recovery<'a> {
+    disk: &'a mut dyn BootDisk,
+    options: RecoveryOptions,
+    indexes: Vec<Arc<SealedIndex>>,
+    /// With the header, where there is one.
+    without_groups: Vec<(SegmentFile, Option<SegmentHeader>)>,
+    report: RecoveryReport,
+}
+
+/// What becomes of a segment.
+enum Role {
+    /// Its index is good.
+    Indexed(SealedIndex),
+    /// It is read.
+    Read {
+        id: SegmentId,
+        before: Option<LogEnd>,
+        ending: Ending,
+    },
+    /// It holds no group.
+    WithoutGroups,
+    /// It held groups, of which nothing is left; that was accepted.
+    Gone,
+}
+
+impl Recovery<'_> {
+    fn segment(&mut self, survey: &Survey, segment: &Surveyed) -> Result<(), RecoveryError> {
+        let file = segment.file;
+        match self.role(survey, segment)? {
+            Role::Indexed(index) => {
+                let length = index.end().length;
+                self.note_damage_of(&index)?;
+                self.indexes.push(Arc::new(index));
+                if segment.size > length {
+                    self.finish(survey, segment, length)?;
+                }
+            }
+            Role::Read { id, before, ending } => {
+                let scanned = self.read(segment, id, before, ending)?;
+                self.take_scanned(survey, segment, scanned)?;
+            }
+            Role::WithoutGroups => {
+                let header = match segment.head {
+                    Head::Own(header) => Some(header),
+                    Head::Lost(_) => None,
+                };
+                self.without_groups.push((file, header));
+            }
+            Role::Gone => self.report.damaged.push(whole_range(segment)),
+        }
+        Ok(())
+    }
+
+    fn role(&mut self, survey: &Survey, segment: &Surveyed) -> Result<Role, RecoveryError> {
+        let seal = survey.seals.get(&segment.file.number);
+        let is_newest = survey
+            .newest()
+            .is_some_and(|own| own.id.number == segment.file.number);
+        if let Head::Own(header) = segment.head
+            && seal.is_some()
+            && self.options.planted.has(PlantedBug::NoSeal)
+        {
+            let before = Some(header.end_before());
+            return Ok(Role::Read {
+                id: header.id,
+                before,
+                ending: Ending::Open,
+            });
+        }
+        let problem = match self.open_index(survey, segment, is_newest)? {
+            Ok(index) => return Ok(Role::Indexed(index)),
+            Err(problem) => problem,
+        };
+        let role = match (segment.head, seal) {
+            (Head::Own(header), Some(seal)) if header.id == seal.id => Role::Read {
+                id: seal.id,
+                before: Some(header.end_before()),
+                ending: Ending::Sealed(*seal),
+            },
+            (Head::Own(_), Some(_)) => self.gone(segment)?,
+            (Head::Own(header), None) if header.closed => Role::WithoutGroups,
+            (Head::Own(header), None) if is_newest => Role::Read {
+                id: header.id,
+                before: Some(header.end_before()),
+                ending: Ending::Open,
+            },
+            (Head::Own(header), None) => match self.first_group(segment, header.id.star)? {
+                None => Role::WithoutGroups,
+                Some(_) => Role::Read {
+                    id: header.id,
+                    before: Some(header.end_before()),
+                    ending: Ending::Whole,
+                },
+            },
+            (Head::Lost(_), _) => self.headless(survey, segment)?,
+        };
+        let was_sealed = matches!(&role, Role::Read { ending, .. } if *ending != Ending::Open);
+        if was_sealed || (segment.has_index && problem != RebuildReason::Missing) {
+            self.report.rebuilt.push((segment.file, problem));
+        }
+        Ok(role)
+    }
+
+    /// A segment whose first block is not its header, and which has no good index.
+    fn headless(&mut self, survey: &Survey, segment: &Surveyed) -> Result<Role, RecoveryError> {
+        let seal = survey.seals.get(&segment.file.number);
+        let star = survey.newest().map(|own| own.id.star);
+        let group = match star {
+            Some(star) => self.first_group(segment, star)?,
+            None => self.first_group_of_any_star(segment)?,
+        };
+        let Some(id) = group else {
+            return match seal {
+                Some(_) => self.gone(segment),
+                None => Ok(Role::WithoutGroups),
+            };
+        };
+        if !self.options.allow_corrupt {
+            let Head::Lost(damage) = segment.head else {
+                unreachable!("called for segments without a header");
+            };
+            let range = Box::new(whole_range(segment));
+            return Err(RecoveryError::Damaged {
+                range,
+                flaw: Flaw::Header(damage),
+            });
+        }
+        let is_last = survey
+            .newest()
+            .is_none_or(|own| own.id.number < segment.file.number);
+        let ending = match seal {
+            Some(seal) => Ending::Sealed(*seal),
+            None if is_last => Ending::Open,
+            None => Ending::Whole,
+        };
+        Ok(Role::Read {
+            id,
+            before: None,
+            ending,
+        })
+    }
+
+    fn gone(&self, segment: &Surveyed) -> Result<Role, RecoveryError> {
+        if self.options.allow_corrupt {
+            return Ok(Role::Gone);
+        }
+        let range = Box::new(whole_range(segment));
+        Err(RecoveryError::Damaged {
+            range,
+            flaw: Flaw::Emptied,
+        })
+    }
+
+    /// Opens the index of a segment if it can stand for the segment.
+    fn open_index(
+        &mut self,
+        survey: &Survey,
+        segment: &Surveyed,
+        is_newest: bool,
+    ) -> Result<Result<SealedIndex, RebuildReason>, RecoveryError> {
+        if !segment.has_index {
+            return Ok(Err(RebuildReason::Missing));
+        }
+        let mapped = self.disk.map_index(segment.file)?;
+        let index = match SealedIndex::open(segment.file, mapped) {
+            Ok(index) => index,
+            Err(damage) => return Ok(Err(RebuildReason::Damaged(damage))),
+        };
+        let seal = survey.seals.get(&segment.file.number);
+        let other_id = match segment.head {
+            Head::Own(header) => header.id != index.id(),
+            Head::Lost(_) => false,
+        };
+        if other_id || seal.is_some_and(|seal| LogEnd::from(Some(*seal)) != index.end()) {
+            return Ok(Err(RebuildReason::OtherEnd));
+        }
+        if seal.is_none() && is_newest {
+            // An earlier recovery stored it and was cut short before the seal was written. It
+            // counts only if that recovery came to its end with this segment.
+            if segment.size != index.end().length {
+                return Ok(Err(RebuildReason::Missing));
+            }
+            if let Err(damage) = index.verify() {
+                return Ok(Err(RebuildReason::Damaged(damage)));
+            }
+        }
+        if matches!(segment.head, Head::Lost(_)) {
+            self.report.headers_lost.push(segment.file);
+        }
+        Ok(Ok(index))
+    }
+
+    /// The id in the first whole group of the segment, among those that can be in its beginning.
+    fn first_group(
+        &mut self,
+        segment: &Surveyed,
+        star: StarId,
+    ) -> Result<Option<SegmentId>, RecoveryError> {
+        let id = self.first_group_of_any_star(segment)?;
+        Ok(id.filter(|id| id.star == star))
+    }
+
+    fn first_group_of_any_star(
+        &mut self,
+        segment: &Surveyed,
+    ) -> Result<Option<SegmentId>, RecoveryError> {
+        let SegmentFile { log, number } = segment.file;
+        let block = BLOCK_BYTES as u64;
+        let to = segment.size.min(block + LOOK_AHEAD_BYTES);
+        let mut pieces = Pieces::new(self.disk, segment.file, segment.size);
+        let found = find_group(&mut pieces, block, to, |header| {
+            header.segment.log == log && header.segment.number == number
+        })?;
+        Ok(found.map(|(_, header)| header.segment))
+    }
+
+    fn read(
+        &mut self,
+        segment: &Surveyed,
+        id: SegmentId,
+        before: Option<LogEnd>,
+        ending: Ending,
+    ) -> Result<Scanned, RecoveryError> {
+        let checks = match self.options.planted.has(PlantedBug::NoGroupChecksum) {
+            true => Checks::NoChecksums,
+            false => Checks::All,
+        };
+        let indexes = &self.indexes;
+        let earlier = |stream| earlier_state(indexes, stream);
+        let task = Task {
+            file: segment.file,
+            id,
+            size: segment.size,
+            before,
+            ending,
+            checks,
+            allow_corrupt: self.options.allow_corrupt,
+            earlier: &earlier,
+        };
+        scan(self.disk, task)
+    }
+
+    fn take_scanned(
+        &mut self,
+        survey: &Survey,
+        segment: &Surveyed,
+        scanned: Scanned,
+    ) -> Result<(), RecoveryError> {
+        let file = segment.file;
+        self.report.groups += scanned.groups;
+        self.report.read_bytes += scanned.read_bytes;
+        self.report.cut_bytes += scanned.torn_bytes;
+        self.report.damaged.extend(scanned.damaged.iter().cloned());
+        self.report.orphans.extend(scanned.orphans);
+        if scanned.groups == 0 && scanned.damaged.is_empty() {
+            let header = match segment.head {
+                Head::Own(header) => Some(header),
+                Head::Lost(_) => None,
+            };
+            self.without_groups.push((file, header));
+            return Ok(());
+        }
+        self.report.kept_bytes += scanned.end.length - BLOCK_BYTES as u64;
+        let mapped = self
+            .disk
+            .store_index(file, scanned.index.seal(&scanned.end))?;
+        let index = SealedIndex::open(file, mapped).map_err(|damage| RecoveryError::Damaged {
+            range: Box::new(whole_range(segment)),
+            flaw: Flaw::Index(damage),
+        })?;
+        self.indexes.push(Arc::new(index));
+        self.finish(survey, segment, scanned.end.length)
+    }
+
+    /// Cuts a segment to its length. One that is sealed was not locked at the beginning.
+    fn finish(
+        &mut self,
+        survey: &Survey,
+        segment: &Surveyed,
+        length: u64,
+    ) -> Result<(), RecoveryError> {
+        if self.options.planted.has(PlantedBug::NoSeal) {
+            return Ok(());
+        }
+        if survey.seals.contains_key(&segment.file.number) {
+            if segment.size <= length {
+                return Ok(());
+            }
+            self.disk.lock(segment.file)?;
+        }
+        self.disk.finish(segment.file, length)?;
+        Ok(())
+    }
+
+    fn note_damage_of(&mut self, index: &SealedIndex) -> Result<(), RecoveryError> {
+        if !index.has_damage() {
+            return Ok(());
+        }
+        // An index that turns out damaged here says so again at its first look-up.
+        for span in index.damaged().unwrap_or_default() {
+            let states = index.streams_in(span).unwrap_or_default();
+            self.report
+                .damaged
+                .push(accepted_range(index.file(), span, states));
+        }
+        Ok(())
+    }
+
+    fn conclude(
+        mut self,
+        survey: &Survey,
+        log: LogId,
+        star: StarId,
+    ) -> Result<RecoveredLog, RecoveryError> {
+        let end = self.end(survey)?;
+        let mut next_number = survey.next_number();
+        let is_closed = survey.newest().is_some_and(|own| own.closed);
+        let mut keep = None;
+        match self.options.closing {
+            Some(_) if is_closed => keep = survey.newest().map(|own| own.id.number),
+            Some(incarnation) if end.segment.is_some() => {
+                let file = SegmentFile {
+                    log,
+                    number: next_number,
+                };
+                let id = SegmentId {
+                    star,
+                    log,
+                    incarnation,
+                    number: next_number,
+                };
+                let header = SegmentHeader {
+                    id,
+                    file_length: BLOCK_BYTES as u64,
+                    closed: true,
+                    predecessor: end.predecessor(),
+                };
+                self.disk.create_closed(file, header.encode())?;
+                next_number = next_number.next();
+            }
+            Some(_) | None => keep = self.last_witness(&end),
+        }
+        self.recycle(keep)?;
+        self.report.segments = self.indexes.len();
+        Ok(RecoveredLog {
+            log,
+            end,
+            next_number,
+            indexes: self.indexes,
+            damaged: self.report.damaged.clone(),
+            report: self.report,
+        })
+    }
+
+    /// The log's end: that of the last segment with groups, or what the newest header says of it.
+    fn end(&self, survey: &Survey) -> Result<LogEnd, RecoveryError> {
+        let held = self
+            .indexes
+            .last()
+            .map(|index| index.end())
+            .unwrap_or_default();
+        let newest = survey.newest();
+        let said = newest.map(SegmentHeader::end_before).unwrap_or_default();
+        let has_groups = |number| {
+            self.indexes
+                .iter()
+                .any(|index| index.file().number == number)
+        };
+        let newest_is_empty = newest.is_some_and(|own| !has_groups(own.id.number));
+        let planted = self.options.planted.has(PlantedBug::NoSeal);
+        if newest_is_empty && held.last_group > said.last_group && !planted {
+            if !self.options.allow_corrupt {
+                let index = self
+                    .indexes
+                    .last()
+                    .expect("an end behind another has a segment");
+                let span = DamagedSpan {
+                    offset: 0,
+                    length: 0,
+                };
+                let range = Box::new(accepted_range(index.file(), span, Vec::new()));
+                let flaw = Flaw::BehindEnd {
+                    found: held.last_group,
+                    end: said.last_group,
+                };
+                return Err(RecoveryError::Damaged { range, flaw });
+            }
+            return Ok(held);
+        }
+        Ok(if said.last_group > held.last_group {
+            said
+        } else {
+            held
+        })
+    }
+
+    /// The segment without groups whose header alone still says where the log ends.
+    fn last_witness(&self, end: &LogEnd) -> Option<SegmentNumber> {
+        let segment = end.segment?;
+        if self.indexes.iter().any(|index| index.id() == segment) {
+            return None;
+        }
+        let says_so = |header: &SegmentHeader| header.end_before() == *end;
+        let mut headers = self
+            .without_groups
+            .iter()
+            .rev()
+            .filter_map(|(_, header)| *header);
+        headers.find(says_so).map(|header| header.id.number)
+    }
+
+    fn recycle(&mut self, keep: Option<SegmentNumber>) -> Result<(), RecoveryError> {
+        for (file, header) in &self.without_groups {
+            if keep != Some(file.number) {
+                self.disk.recycle(*file)?;
+                self.report.recycled += 1;
+                continue;
+            }
+            let closed = header.is_some_and(|header| header.closed);
+            if !closed {
+                self.disk.finish(*file, BLOCK_BYTES as u64)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// State of a stream as the newest of these segments leaves it, for the segment after them.
+fn earlier_state(indexes: &[Arc<SealedIndex>], stream: StreamId) -> Option<StreamState> {
+    indexes.iter().rev().find_map(|index| {
+        let mut state = index.stream(stream).ok().flatten()?;
+        if index.has_records(stream).unwrap_or(false) {
+            state.previous = Some(index.file());
+        }
+        Some(state)
+    })
+}
+
+fn whole_range(segment: &Surveyed) -> DamagedRange {
+    DamagedRange {
+        file: segment.file,
+        offset: 0,
+        length: segment.size,
+        streams: Vec::new(),
+        names: Vec::new(),
+    }
+}
+
+fn accepted_range(file: SegmentFile, span: DamagedSpan, states: Vec<StreamState>) -> DamagedRange {
+    DamagedRange {
+        file,
+        offset: u64::from(span.offset),
+        length: u64::from(span.length),
+        streams: states.iter().map(|state| state.id).collect(),
+        names: states.into_iter().map(|state| state.name).collect(),
+    }
+}
+
+#[cfg(test)]
+#[path = "recovery_tests.rs"]
+mod tests;

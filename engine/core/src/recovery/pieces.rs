@@ -1,0 +1,65 @@
+//! Reading a segment front to back in large pieces.
+//!
+//! # Invariants
+//! - Each read is at least [`PIECE_BYTES`] long where the file is, and reads no byte twice except
+//!   those of a group that a piece ends in.
+
+use crate::disk::{BootDisk, DiskError, SegmentFile};
+use bytes::Bytes;
+use nova_model::limits::{BLOCK_BYTES, READ_CHUNK_BYTES};
+
+/// Least bytes of one read.
+const PIECE_BYTES: usize = READ_CHUNK_BYTES;
+
+/// A segment's file with the piece of it that was read last.
+pub(super) struct Pieces<'a> {
+    disk: &'a mut dyn BootDisk,
+    file: SegmentFile,
+    size: u64,
+    start: u64,
+    piece: Bytes,
+    /// Bytes read so far.
+    pub(super) bytes_read: u64,
+}
+
+impl<'a> Pieces<'a> {
+    /// Reads the first `size` bytes of the file, nothing behind them.
+    pub(super) fn new(disk: &'a mut dyn BootDisk, file: SegmentFile, size: u64) -> Pieces<'a> {
+        Pieces {
+            disk,
+            file,
+            size,
+            start: 0,
+            piece: Bytes::new(),
+            bytes_read: 0,
+        }
+    }
+
+    /// The bytes from `offset`, a multiple of the block, `length` of them or as many as there are.
+    pub(super) fn at(&mut self, offset: u64, length: usize) -> Result<Bytes, DiskError> {
+        let end = self.size.min(offset + length as u64);
+        if offset >= end {
+            return Ok(Bytes::new());
+        }
+        let piece_end = self.start + self.piece.len() as u64;
+        if offset < self.start || end > piece_end {
+            self.fetch(offset, length)?;
+        }
+        let from = (offset - self.start) as usize;
+        let wanted = (end - offset) as usize;
+        let to = self.piece.len().min(from + wanted);
+        Ok(self.piece.slice(from..to))
+    }
+
+    fn fetch(&mut self, offset: u64, length: usize) -> Result<(), DiskError> {
+        let left = self.size - offset;
+        let wanted = left.min(length.max(PIECE_BYTES) as u64) as usize;
+        let aligned = wanted.next_multiple_of(BLOCK_BYTES);
+        let mut piece = self.disk.read(self.file, offset, aligned)?;
+        piece.truncate(wanted);
+        self.bytes_read += piece.len() as u64;
+        self.start = offset;
+        self.piece = piece;
+        Ok(())
+    }
+}

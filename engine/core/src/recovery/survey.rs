@@ -1,0 +1,128 @@
+//! The first look at a log: which segments there are, what their headers say, which seal which.
+//!
+//! Every segment that no header seals is locked before its header counts: a write of an earlier
+//! process can land until the lock is had, and never after.
+//!
+//! # Invariants
+//! - A header in a survey belongs to the star, the log and the file's number.
+//!
+//! # Not here
+//! - What is behind the headers: the parent module and `scan`.
+
+use super::report::RecoveryError;
+use crate::disk::{BootDisk, LogListing, SegmentFile};
+use crate::segment::{HeaderDamage, Predecessor, SegmentHeader};
+use nova_model::limits::BLOCK_BYTES;
+use nova_model::{LogId, SegmentNumber, StarId};
+use std::collections::BTreeMap;
+
+/// What the first block of a segment says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Head {
+    /// It is this segment's header.
+    Own(SegmentHeader),
+    /// It is none: zeros, the header of a recycled file, or damaged.
+    Lost(Option<HeaderDamage>),
+}
+
+/// A segment's file at the first look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Surveyed {
+    pub(super) file: SegmentFile,
+    pub(super) size: u64,
+    pub(super) has_index: bool,
+    pub(super) head: Head,
+}
+
+/// All of a log.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    pub(super) segments: Vec<Surveyed>,
+    pub(super) seals: BTreeMap<SegmentNumber, Predecessor>,
+}
+
+impl Survey {
+    /// The newest segment with a header.
+    pub(super) fn newest(&self) -> Option<&SegmentHeader> {
+        self.segments
+            .iter()
+            .rev()
+            .find_map(|segment| match &segment.head {
+                Head::Own(header) => Some(header),
+                Head::Lost(_) => None,
+            })
+    }
+
+    /// The number after all that are there.
+    pub(super) fn next_number(&self) -> SegmentNumber {
+        let last = self.segments.last().map(|segment| segment.file.number);
+        last.unwrap_or_default().next()
+    }
+}
+
+/// Looks, locks what is not sealed, and looks again.
+pub(super) fn survey(
+    disk: &mut dyn BootDisk,
+    log: LogId,
+    star: StarId,
+) -> Result<Survey, RecoveryError> {
+    let listing = disk.list(log)?;
+    let before = look(disk, log, star, &listing)?;
+    for segment in &before.segments {
+        let closed = matches!(segment.head, Head::Own(SegmentHeader { closed: true, .. }));
+        if !closed && !before.seals.contains_key(&segment.file.number) {
+            disk.lock(segment.file)?;
+        }
+    }
+    let listing = disk.list(log)?;
+    look(disk, log, star, &listing)
+}
+
+fn look(
+    disk: &mut dyn BootDisk,
+    log: LogId,
+    star: StarId,
+    listing: &LogListing,
+) -> Result<Survey, RecoveryError> {
+    let mut survey = Survey::default();
+    for &(number, size) in &listing.segments {
+        let file = SegmentFile { log, number };
+        let head = read_head(disk, file, star)?;
+        if let Head::Own(SegmentHeader {
+            predecessor: Some(before),
+            ..
+        }) = head
+        {
+            survey.seals.insert(before.id.number, before);
+        }
+        survey.segments.push(Surveyed {
+            file,
+            size,
+            has_index: listing.indexes.binary_search(&number).is_ok(),
+            head,
+        });
+    }
+    Ok(survey)
+}
+
+fn read_head(
+    disk: &mut dyn BootDisk,
+    file: SegmentFile,
+    star: StarId,
+) -> Result<Head, RecoveryError> {
+    let block = disk.read(file, 0, BLOCK_BYTES)?;
+    match SegmentHeader::decode(&block) {
+        Ok(None) => Ok(Head::Lost(None)),
+        Ok(Some(header)) if header.id.star != star => Err(RecoveryError::OtherStar {
+            file,
+            found: header.id.star,
+            expected: star,
+        }),
+        Ok(Some(header)) if header.id.log == file.log && header.id.number == file.number => {
+            Ok(Head::Own(header))
+        }
+        Ok(Some(_)) => Ok(Head::Lost(None)),
+        Err(damage @ HeaderDamage::Version { .. }) => Err(RecoveryError::Version { file, damage }),
+        Err(damage) => Ok(Head::Lost(Some(damage))),
+    }
+}

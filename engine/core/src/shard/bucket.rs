@@ -1,0 +1,259 @@
+//! Buckets: decided and stored by their home, noted by every core before the client is answered.
+
+use super::Shard;
+use super::durable::Held;
+use crate::catalog::buckets::{Change, Step};
+use crate::entry::Entry;
+use crate::event::{Caller, Event, PeerMessage};
+use nova_model::limits::BUCKETS_MAX;
+use nova_model::names::BucketName;
+use nova_model::request::{Answer, BucketInfo, Request};
+use nova_model::settings::BucketSettings;
+use nova_model::{Code, CoreId, Facts, Now, Refusal};
+
+impl Shard {
+    /// A request about one bucket.
+    pub(super) fn bucket_request(&mut self, now: Now, caller: Caller, request: Request) {
+        let result = match request {
+            Request::CreateBucket {
+                name,
+                settings,
+                exclusive,
+            } => self.create_bucket(now, caller, name, settings, exclusive),
+            Request::DescribeBucket { name } => self.describe_bucket(&name).map(Some),
+            Request::ReconfigureBucket { name, settings } => {
+                self.reconfigure_bucket(caller, &name, settings)
+            }
+            Request::DeleteBucket { name } => self.delete_bucket(caller, &name),
+            _ => unreachable!("only requests about one bucket come here"),
+        };
+        if let Some(result) = result.transpose() {
+            self.events.push_back(Event::Answered(caller, result));
+        }
+    }
+
+    fn create_bucket(
+        &mut self,
+        now: Now,
+        caller: Caller,
+        name: BucketName,
+        settings: BucketSettings,
+        exclusive: bool,
+    ) -> Result<Option<Answer>, Refusal> {
+        self.check_bucket_change(&name)?;
+        if let Some(info) = self.buckets.known.get(&name) {
+            if exclusive {
+                let message = format!("there is a bucket {name} already");
+                return Err(Refusal::new(Code::AlreadyExists, message));
+            }
+            return Ok(Some(Answer::Bucket {
+                info: info.clone(),
+                created: false,
+            }));
+        }
+        if self.buckets.known.len() >= BUCKETS_MAX {
+            let limit = BUCKETS_MAX as u64;
+            let message = format!("a star has at most {limit} buckets");
+            return Err(Refusal::invalid("bucket", Some(limit), message));
+        }
+        let info = BucketInfo {
+            name,
+            settings,
+            created: now.wall,
+        };
+        self.put_bucket(caller, info, true);
+        Ok(None)
+    }
+
+    fn describe_bucket(&self, name: &BucketName) -> Result<Answer, Refusal> {
+        let info = self.buckets.known.get(name);
+        let info = info.ok_or_else(|| Refusal::bucket_not_found(name))?;
+        Ok(Answer::Bucket {
+            info: info.clone(),
+            created: false,
+        })
+    }
+
+    fn reconfigure_bucket(
+        &mut self,
+        caller: Caller,
+        name: &BucketName,
+        settings: BucketSettings,
+    ) -> Result<Option<Answer>, Refusal> {
+        self.check_bucket_change(name)?;
+        let known = self.buckets.known.get(name);
+        let known = known.ok_or_else(|| Refusal::bucket_not_found(name))?;
+        let info = BucketInfo {
+            settings,
+            ..known.clone()
+        };
+        self.put_bucket(caller, info, false);
+        Ok(None)
+    }
+
+    fn put_bucket(&mut self, caller: Caller, info: BucketInfo, created: bool) {
+        let answer = Answer::Bucket {
+            info: info.clone(),
+            created,
+        };
+        let change = self.buckets.begin(Change {
+            name: info.name.clone(),
+            caller,
+            waiting_for: 0,
+            has_streams: false,
+            step: Step::Telling(answer),
+        });
+        let ticket = self.log.push(Entry::BucketPut(info));
+        self.hold(ticket, Held::BucketChange(change));
+    }
+
+    fn delete_bucket(
+        &mut self,
+        caller: Caller,
+        name: &BucketName,
+    ) -> Result<Option<Answer>, Refusal> {
+        self.check_bucket_change(name)?;
+        if !self.buckets.known.contains_key(name) {
+            return Err(Refusal::bucket_not_found(name));
+        }
+        let has_streams = self.has_streams(name)?;
+        self.buckets.closed.insert(name.clone());
+        let change = self.buckets.begin(Change {
+            name: name.clone(),
+            caller,
+            waiting_for: self.config.cores() - 1,
+            has_streams,
+            step: Step::Closing,
+        });
+        self.tell_peers(&PeerMessage::BucketClose {
+            change,
+            name: name.clone(),
+        });
+        self.bucket_step(change);
+        Ok(None)
+    }
+
+    /// Only the home changes buckets, one change of a bucket at a time.
+    fn check_bucket_change(&self, name: &BucketName) -> Result<(), Refusal> {
+        self.check_bucket_home(name)?;
+        if self.buckets.is_changing(name) {
+            let message = format!("bucket {name} is being changed");
+            return Err(Refusal::new(Code::RateLimited, message).with(Facts::After(10_000)));
+        }
+        Ok(())
+    }
+
+    /// A bucket's change is durable: the other cores are told.
+    pub(super) fn tell_bucket(&mut self, change: u64) {
+        let peers = self.config.cores() - 1;
+        let in_hand = self
+            .buckets
+            .changes
+            .get_mut(&change)
+            .expect("a change in hand");
+        in_hand.waiting_for = peers;
+        let message = match &in_hand.step {
+            Step::Telling(Answer::Bucket { info, .. }) => PeerMessage::BucketPut {
+                change,
+                info: info.clone(),
+            },
+            Step::Telling(_) | Step::Closing => PeerMessage::BucketGone {
+                change,
+                name: in_hand.name.clone(),
+            },
+        };
+        self.tell_peers(&message);
+        self.bucket_step(change);
+    }
+
+    fn tell_peers(&mut self, message: &PeerMessage) {
+        let others = (0..self.config.cores())
+            .map(CoreId)
+            .filter(|core| *core != self.config.core);
+        self.events
+            .extend(others.map(|core| Event::Peer(core, message.clone())));
+    }
+
+    /// Goes on with a change for which no core is waited for any more.
+    fn bucket_step(&mut self, change: u64) {
+        if self.buckets.changes[&change].waiting_for > 0 {
+            return;
+        }
+        let Change {
+            name,
+            caller,
+            has_streams,
+            step,
+            ..
+        } = self
+            .buckets
+            .changes
+            .remove(&change)
+            .expect("a change in hand");
+        match step {
+            Step::Telling(answer) => self.events.push_back(Event::Answered(caller, Ok(answer))),
+            Step::Closing if has_streams => {
+                self.buckets.closed.remove(&name);
+                self.tell_peers(&PeerMessage::BucketReopen { name: name.clone() });
+                let message = format!("bucket {name} still holds streams; delete them first");
+                let refusal = Refusal::invalid("bucket", None, message);
+                self.events.push_back(Event::Answered(caller, Err(refusal)));
+            }
+            Step::Closing => {
+                let step = Step::Telling(Answer::Deleted);
+                let (waiting_for, has_streams) = (0, false);
+                let telling = Change {
+                    name: name.clone(),
+                    caller,
+                    waiting_for,
+                    has_streams,
+                    step,
+                };
+                let change = self.buckets.begin(telling);
+                let ticket = self.log.push(Entry::BucketDeleted(name));
+                self.hold(ticket, Held::BucketChange(change));
+            }
+        }
+    }
+
+    /// A message of another core.
+    pub fn handle_peer(&mut self, from: CoreId, message: PeerMessage) {
+        match message {
+            PeerMessage::BucketPut { change, info } => {
+                self.buckets.put(info);
+                self.note(from, change, false);
+            }
+            PeerMessage::BucketGone { change, name } => {
+                self.buckets.remove(&name);
+                self.note(from, change, false);
+            }
+            PeerMessage::BucketClose { change, name } => {
+                self.buckets.closed.insert(name.clone());
+                // A damaged index leaves the question open: the bucket stays.
+                let has_streams = self.has_streams(&name).unwrap_or(true);
+                self.note(from, change, has_streams);
+            }
+            PeerMessage::BucketReopen { name } => {
+                self.buckets.closed.remove(&name);
+            }
+            PeerMessage::BucketNoted {
+                change,
+                has_streams,
+            } => {
+                if let Some(in_hand) = self.buckets.changes.get_mut(&change) {
+                    in_hand.waiting_for -= 1;
+                    in_hand.has_streams |= has_streams;
+                    self.bucket_step(change);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, home: CoreId, change: u64, has_streams: bool) {
+        let message = PeerMessage::BucketNoted {
+            change,
+            has_streams,
+        };
+        self.events.push_back(Event::Peer(home, message));
+    }
+}

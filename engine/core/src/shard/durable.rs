@@ -1,0 +1,206 @@
+//! What follows when a disk operation is done: durable marks, answers through the gate, rolls.
+
+use super::{OpOwner, Shard};
+use crate::commit::gate::Ticket;
+use crate::commit::{DurableGroup, LogEvent};
+use crate::disk::{DiskError, DiskOp, DiskResult, OpToken, SegmentFile};
+use crate::entry::Entry;
+use crate::event::{Caller, Event, SessionKey};
+use crate::planted::PlantedBug;
+use nova_model::ids::StreamId;
+use nova_model::request::{Ack, ServerTimes};
+use nova_model::{Instant, Now, Position};
+
+/// An answer that waits for its group.
+pub(super) enum Held {
+    /// It is complete.
+    Event(Box<Event>),
+    /// It gets the tail and the times when it leaves.
+    Ack {
+        to: AckTo,
+        id: StreamId,
+        start: Position,
+        end: Position,
+        duplicate: bool,
+        arrived: Instant,
+    },
+    /// A bucket's change is durable; the other cores are told before the client.
+    BucketChange(u64),
+}
+
+/// Who gets an ack.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum AckTo {
+    Session(SessionKey),
+    Caller(Caller),
+}
+
+impl Shard {
+    /// A disk operation is done.
+    pub fn handle_disk(&mut self, now: Now, token: OpToken, result: DiskResult) {
+        let owner = self
+            .owners
+            .remove(&token)
+            .expect("the shard asked for the operation");
+        match owner {
+            OpOwner::Log => {
+                if let Some(event) = self.log.handle(now.instant, token, result) {
+                    self.handle_log(now, event);
+                }
+            }
+            OpOwner::Index(file) => self.handle_index(file, result),
+            OpOwner::Finish => {
+                if let DiskResult::Failed(error) = result {
+                    self.fatal(error);
+                }
+            }
+            OpOwner::Reader(reader) => self.handle_read(reader, token, result),
+        }
+    }
+
+    fn handle_log(&mut self, now: Now, event: LogEvent) {
+        match event {
+            LogEvent::Durable(group) => self.group_durable(now, group),
+            LogEvent::Rolled { from, to, id } => {
+                let end = from.as_ref().map(|(_, end)| end);
+                let index = self.indexes.roll(to, id, end);
+                if let Some((file, bytes)) = index {
+                    let length = self.config.segment_bytes;
+                    self.ask(OpOwner::Finish, DiskOp::FinishSegment { file, length });
+                    self.ask(OpOwner::Index(file), DiskOp::StoreIndex { file, bytes });
+                }
+                if !self.is_ready {
+                    self.is_ready = true;
+                    self.events.push_front(Event::Ready);
+                }
+            }
+            LogEvent::Fatal(error) => self.fatal(error),
+        }
+    }
+
+    fn fatal(&mut self, error: DiskError) {
+        self.is_fatal = true;
+        self.events.clear();
+        self.events.push_back(Event::Fatal(error));
+    }
+
+    fn handle_index(&mut self, file: SegmentFile, result: DiskResult) {
+        match result {
+            DiskResult::Mapped(mapped) => {
+                let stored = self.indexes.stored(file, mapped);
+                stored.expect("an index that was just stored is whole");
+            }
+            DiskResult::Failed(error) => {
+                self.events.push_back(Event::IndexNotStored(file, error));
+            }
+            DiskResult::Created { .. }
+            | DiskResult::Written
+            | DiskResult::Read(_)
+            | DiskResult::Finished => unreachable!("a stored index is mapped"),
+        }
+    }
+
+    fn group_durable(&mut self, now: Now, group: DurableGroup) {
+        self.indexes
+            .apply(group.offset, group.length, &group.entries);
+        for entry in &group.entries {
+            match entry.stream() {
+                Some(id) => self.entry_durable(id, entry),
+                None => self.buckets.apply(entry),
+            }
+        }
+        let Some(ticket) = group.ticket else { return };
+        self.durable = ticket;
+        for held in self.gate.release(ticket) {
+            self.release(now, group.sent, held);
+        }
+    }
+
+    fn entry_durable(&mut self, id: StreamId, entry: &Entry) {
+        let file = self.indexes.active().map(|index| index.file());
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        stream.durable.apply(entry);
+        match entry {
+            Entry::Batch(batch) => {
+                stream.records_in = file;
+                stream.marks.advance_durable(batch.end());
+                self.recent.add(&mut self.streams, id, batch.stored.clone());
+                self.wake_followers(id);
+            }
+            Entry::Trim { first, .. } => stream.marks.advance_trimmed(*first),
+            Entry::Deleted { .. } => self.fail_readers(id),
+            Entry::Led(_)
+            | Entry::Fence { .. }
+            | Entry::Settings { .. }
+            | Entry::BucketPut(_)
+            | Entry::BucketDeleted(_) => {}
+        }
+    }
+
+    /// Holds an answer until `ticket` is durable.
+    pub(super) fn hold(&mut self, ticket: Ticket, held: Held) {
+        if let Some(held) = self.gate.hold(ticket, held) {
+            let now = Now::default();
+            self.release(now, now.instant, held);
+        }
+    }
+
+    /// Holds a refusal. The mistake `refuse_before_durable` lets it go at once.
+    pub(super) fn hold_refusal(&mut self, ticket: Ticket, event: Event) {
+        if self.config.planted.has(PlantedBug::RefuseBeforeDurable) {
+            return self.events.push_back(event);
+        }
+        self.hold_event(ticket, event);
+    }
+
+    /// Holds an ack. The mistake `ack_before_durable` lets it go at once.
+    pub(super) fn hold_ack(&mut self, ticket: Ticket, held: Held) {
+        if self.config.planted.has(PlantedBug::AckBeforeDurable) {
+            let now = Now::default();
+            return self.release(now, now.instant, held);
+        }
+        self.hold(ticket, held);
+    }
+
+    fn release(&mut self, now: Now, sent: Instant, held: Held) {
+        match held {
+            Held::Event(event) => self.events.push_back(*event),
+            Held::BucketChange(change) => self.tell_bucket(change),
+            Held::Ack {
+                to,
+                id,
+                start,
+                end,
+                duplicate,
+                arrived,
+            } => {
+                let durable = self.streams.get(id).map(|stream| stream.marks.durable());
+                let tail = durable.map_or(end, |tail| tail.max(end));
+                let times = server_times(arrived, sent, now.instant);
+                let ack = Ack {
+                    start,
+                    end,
+                    tail,
+                    duplicate,
+                    times,
+                };
+                self.events.push_back(match to {
+                    AckTo::Session(session) => Event::Acked(session, ack),
+                    AckTo::Caller(caller) => Event::AppendedOnce(caller, Ok(ack)),
+                });
+            }
+        }
+    }
+}
+
+/// A group may have been on its way already when a repeat arrived; then nothing was queued.
+fn server_times(arrived: Instant, sent: Instant, now: Instant) -> ServerTimes {
+    let us = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    ServerTimes {
+        queued_us: us(sent.since_us(arrived)),
+        written_us: us(now.since_us(sent.max(arrived))),
+        total_us: us(now.since_us(arrived)),
+    }
+}

@@ -1,0 +1,301 @@
+//! The shard: the streams of one core, as a state machine without IO.
+//!
+//! ```text
+//!   commands (open, append, request, read)      facts (disk results, time, peers)
+//!        \                                        /
+//!         v                                      v
+//!      admission -> sequencer -> commit -> gate -> events (poll_event)
+//!                                  |
+//!                                  v
+//!                              disk operations (poll_disk)
+//! ```
+//! Four kinds of methods: getters; commands; `handle_*` for facts from outside; `poll_*` for what
+//! is to be done. `now` is an argument, fresh ids too. The driver calls `poll_disk` and
+//! `poll_event` until both are dry after it has fed what had come in.
+//!
+//! # Invariants
+//! - No event that names a state of a stream leaves before that state is durable.
+//! - No event leaves at all before the segment of this start is durable and the one before sealed.
+//! - What readers get was durable.
+//!
+//! # Not here
+//! - Bytes on the wire: `nova-proto`. Files: `nova-disk`. Recovery: [`crate::recovery`].
+
+mod append;
+mod bucket;
+mod durable;
+mod list;
+mod read;
+mod request;
+mod session;
+mod stream;
+
+use crate::catalog::buckets::Buckets;
+use crate::catalog::indexes::{Indexes, StarIndexes};
+use crate::catalog::streams::{Stream, Streams};
+use crate::commit::gate::{Gate, Ticket};
+use crate::commit::{LogWriter, Statements};
+use crate::config::ShardConfig;
+use crate::disk::{DiskOp, OpToken, SegmentFile};
+use crate::entry::Entry;
+use crate::event::{Event, ReaderKey, SessionKey};
+use crate::reader::Reader;
+use crate::reader::recent::Recent;
+use crate::segment::LogEnd;
+use crate::state::StreamState;
+use durable::Held;
+use nova_model::ids::{SegmentNumber, StreamId};
+use nova_model::limits::PENDING_ANSWERS_MAX;
+use nova_model::names::{BucketName, StreamName};
+use nova_model::placement::stream_home;
+use nova_model::request::BucketInfo;
+use nova_model::{Code, CoreId, Epoch, Facts, Instant, Now, Refusal};
+use session::Session;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// What recovery found, as far as the shard needs it.
+pub struct ShardStart {
+    /// Where the core's log ends.
+    pub end: LogEnd,
+    /// The number of its next segment.
+    pub next_number: SegmentNumber,
+    /// The sealed indexes of all logs of the star.
+    pub indexes: Arc<StarIndexes>,
+    /// The buckets, as the home's log has them.
+    pub buckets: BTreeMap<BucketName, BucketInfo>,
+}
+
+/// The streams of one core.
+pub struct Shard {
+    config: ShardConfig,
+    log: LogWriter,
+    indexes: Indexes,
+    streams: Streams,
+    buckets: Buckets,
+    sessions: BTreeMap<SessionKey, Session>,
+    readers: BTreeMap<ReaderKey, Reader>,
+    hungry: BTreeSet<ReaderKey>,
+    recent: Recent,
+    gate: Gate<Held>,
+    durable: Ticket,
+    events: VecDeque<Event>,
+    ops: VecDeque<(OpToken, DiskOp)>,
+    owners: BTreeMap<OpToken, OpOwner>,
+    last_token: OpToken,
+    is_ready: bool,
+    is_fatal: bool,
+}
+
+/// Who asked for an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OpOwner {
+    Log,
+    Index(SegmentFile),
+    Finish,
+    Reader(ReaderKey),
+}
+
+impl Shard {
+    /// A shard that goes on after what recovery found.
+    pub fn new(config: ShardConfig, start: ShardStart) -> Shard {
+        let log = LogWriter::new(&config, start.end, start.next_number);
+        let mut indexes = Indexes::new(config.log(), start.indexes);
+        let is_ready = match log.active_file() {
+            Some((file, id)) => {
+                indexes.roll(file, id, None);
+                true
+            }
+            None => false,
+        };
+        Shard {
+            recent: Recent::new(config.recent_bytes),
+            config,
+            log,
+            indexes,
+            streams: Streams::default(),
+            buckets: Buckets::new(start.buckets),
+            sessions: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            hungry: BTreeSet::new(),
+            gate: Gate::new(),
+            durable: Ticket(0),
+            events: VecDeque::new(),
+            ops: VecDeque::new(),
+            owners: BTreeMap::new(),
+            last_token: OpToken(0),
+            is_ready,
+            is_fatal: false,
+        }
+    }
+
+    /// Whether answers may leave yet.
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// Whether the driver should hand more appends over: within the bounds of bytes and answers.
+    pub fn accepts_appends(&self) -> bool {
+        self.log.pending_bytes() < self.config.ingress_bytes
+            && self.gate.held() < PENDING_ANSWERS_MAX
+    }
+
+    /// Streams in memory.
+    pub fn streams_loaded(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Bytes admitted and not yet durable.
+    pub fn pending_bytes(&self) -> usize {
+        self.log.pending_bytes()
+    }
+
+    /// Bytes of recent batches kept for followers.
+    pub fn recent_bytes(&self) -> usize {
+        self.recent.bytes()
+    }
+
+    /// The next thing to do with storage.
+    pub fn poll_disk(&mut self, now: Instant) -> Option<(OpToken, DiskOp)> {
+        if self.is_fatal {
+            return None;
+        }
+        let token = OpToken(self.last_token.0 + 1);
+        let statements = ShardStatements {
+            config: &self.config,
+            indexes: &self.indexes,
+            streams: &self.streams,
+            buckets: &self.buckets,
+        };
+        if let Some(op) = self.log.poll(now, token, &statements) {
+            self.last_token = token;
+            self.owners.insert(token, OpOwner::Log);
+            return Some((token, op));
+        }
+        self.serve_hungry_readers();
+        self.ops.pop_front()
+    }
+
+    /// The next thing to pass on. Nothing leaves before the shard is ready.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if !self.is_ready && !self.is_fatal {
+            return None;
+        }
+        self.serve_hungry_readers();
+        self.events.pop_front()
+    }
+
+    /// When [`Shard::handle_timeout`] is due.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let heartbeats = self.readers.values().filter_map(Reader::heartbeat).min();
+        [self.log.deadline(), self.streams.deadline(), heartbeats]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Now) {
+        while let Some(id) = self.streams.pop_due(now.instant) {
+            self.let_go(id);
+        }
+        self.send_heartbeats(now);
+    }
+
+    fn ask(&mut self, owner: OpOwner, op: DiskOp) -> OpToken {
+        let token = OpToken(self.last_token.0 + 1);
+        self.last_token = token;
+        self.owners.insert(token, owner);
+        self.ops.push_back((token, op));
+        token
+    }
+
+    /// Refuses what belongs to another core.
+    fn check_owner(&self, name: &StreamName) -> Result<(), Refusal> {
+        self.check_home(stream_home(name, self.config.cores()))
+    }
+
+    fn check_home(&self, home: CoreId) -> Result<(), Refusal> {
+        if home == self.config.core {
+            return Ok(());
+        }
+        let address = self.config.addresses[usize::from(home.0)].clone();
+        let message = format!("{home} at {address} has it");
+        let facts = Facts::Holder {
+            address: Some(address),
+            epoch: Epoch(0),
+        };
+        Err(Refusal::new(Code::NotOwner, message).with(facts))
+    }
+
+    /// Adds an entry of a stream to the log and applies it to the stream's assigned state.
+    fn commit(&mut self, id: StreamId, entry: Entry) -> Ticket {
+        let ticket = self.log.push(entry.clone());
+        let stream = self
+            .streams
+            .get_mut(id)
+            .expect("an entry belongs to a stream in memory");
+        stream.assigned.apply(&entry);
+        stream.last_ticket = ticket;
+        ticket
+    }
+}
+
+/// The shard's view for the log when it assembles a group.
+struct ShardStatements<'a> {
+    config: &'a ShardConfig,
+    indexes: &'a Indexes,
+    streams: &'a Streams,
+    buckets: &'a Buckets,
+}
+
+impl Statements for ShardStatements<'_> {
+    fn unstated(&self, stream: StreamId, segment: SegmentFile) -> Option<StreamState> {
+        let active = self
+            .indexes
+            .active()
+            .expect("a group goes to an active segment");
+        assert_eq!(
+            active.file(),
+            segment,
+            "the active index is that of the segment"
+        );
+        if active.stream(stream).is_some() {
+            return None;
+        }
+        Some(self.stream(stream).durable.clone())
+    }
+
+    fn previous(&self, stream: StreamId, segment: SegmentFile) -> Option<SegmentFile> {
+        if let Some(state) = self.indexes.active().and_then(|index| index.stream(stream)) {
+            return state.previous;
+        }
+        self.stream(stream)
+            .records_in
+            .filter(|file| *file != segment)
+    }
+
+    fn preamble(&self, segment: SegmentFile) -> Vec<Entry> {
+        let active = self
+            .indexes
+            .active()
+            .expect("a group goes to an active segment");
+        assert_eq!(
+            active.file(),
+            segment,
+            "the active index is that of the segment"
+        );
+        if self.config.core != CoreId(0) || !active.is_empty() {
+            return Vec::new();
+        }
+        self.buckets.preamble()
+    }
+}
+
+impl ShardStatements<'_> {
+    fn stream(&self, id: StreamId) -> &Stream {
+        self.streams
+            .get(id)
+            .expect("a stream with pending entries is in memory")
+    }
+}

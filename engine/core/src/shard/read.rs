@@ -1,0 +1,482 @@
+//! The read commands: opening, credit, following, and reads from disk.
+
+use super::stream::Resolved;
+use super::{OpOwner, Shard};
+use crate::disk::{DiskFailure, DiskOp, DiskResult, OpToken};
+use crate::entry::Entry;
+use crate::event::{Event, ReaderKey};
+use crate::reader::{Reader, recent};
+use crate::segment::decode_group_of;
+use bytes::Bytes;
+use nova_model::cursor::ReadCursor;
+use nova_model::ids::StreamId;
+use nova_model::limits::{
+    BLOCK_BYTES, READ_CHUNK_BYTES, READER_CREDIT_BYTES, READER_HEARTBEAT_US, READERS_MAX,
+};
+use nova_model::position::SequenceNumber;
+use nova_model::request::{ReadLimits, ReadOpen, ReadOpened, ReadStart};
+use nova_model::{Code, Facts, Now, Refusal, SegmentId, StoredBatch};
+
+/// How one round of serving a reader ended.
+enum Served {
+    /// It went on; another round may bring more.
+    More,
+    /// Nothing more for the moment.
+    Enough,
+    /// The read is over, with what is told last.
+    Over(Event),
+}
+
+impl Shard {
+    /// Opens a reader; `fresh` becomes the stream's id if it must be created.
+    ///
+    /// Answered by [`Event::ReaderOpened`] or [`Event::ReaderRefused`]; batches come for credit.
+    pub fn open_reader(&mut self, now: Now, reader: ReaderKey, open: ReadOpen, fresh: StreamId) {
+        if let Err(refusal) = self.try_open_reader(now, reader, &open, fresh) {
+            self.events.push_back(Event::ReaderRefused(reader, refusal));
+        }
+    }
+
+    fn try_open_reader(
+        &mut self,
+        now: Now,
+        key: ReaderKey,
+        open: &ReadOpen,
+        fresh: StreamId,
+    ) -> Result<(), Refusal> {
+        if self.readers.len() >= READERS_MAX {
+            let message = format!("a core serves at most {READERS_MAX} readers at once");
+            return Err(Refusal::new(Code::RateLimited, message).with(Facts::After(1_000_000)));
+        }
+        let id = match self.resolve_for_read(now, &open.stream, fresh)? {
+            Resolved::Live(id) if open.stream_id.is_none_or(|wanted| wanted == id) => id,
+            Resolved::Live(_) => return Err(Refusal::stream_not_found(&open.stream)),
+            Resolved::Absent { .. } if !self.buckets.known.contains_key(&open.stream.bucket) => {
+                return Err(Refusal::bucket_not_found(&open.stream.bucket));
+            }
+            Resolved::Absent { .. } => return Err(Refusal::stream_not_found(&open.stream)),
+        };
+        let (start, search) = self.start_of(id, open)?;
+        let limits = if search {
+            ReadLimits::default()
+        } else {
+            open.limits
+        };
+        let mut reader = Reader::new(id, ReadCursor::new(start, limits), open.follow);
+        reader.set_heartbeat(
+            open.follow
+                .then(|| now.instant.plus_us(READER_HEARTBEAT_US)),
+        );
+        if let (true, ReadStart::Timestamp(time)) = (search, open.start) {
+            reader.search = Some((time, open.limits));
+            self.hungry.insert(key);
+        } else {
+            self.events.push_back(self.reader_opened(key, id, start));
+        }
+        self.readers.insert(key, reader);
+        self.stream_mut(id).readers.insert(key);
+        self.streams.set_deadline(id, None);
+        Ok(())
+    }
+
+    fn reader_opened(&self, key: ReaderKey, id: StreamId, start: SequenceNumber) -> Event {
+        let tail = self.stream(id).marks.durable();
+        Event::ReaderOpened(
+            key,
+            ReadOpened {
+                stream_id: id,
+                start,
+                tail,
+            },
+        )
+    }
+
+    /// Where to start, and whether that is only where a search for a time begins.
+    fn start_of(&self, id: StreamId, open: &ReadOpen) -> Result<(SequenceNumber, bool), Refusal> {
+        let stream = self.stream(id);
+        let (first, tail) = (stream.marks.trimmed(), stream.marks.durable());
+        match open.start {
+            ReadStart::TailOffset(back) => Ok((
+                SequenceNumber(tail.sequence.0.saturating_sub(back)).max(first),
+                false,
+            )),
+            ReadStart::Timestamp(time) => {
+                let newest = stream.records_in;
+                let located = match newest {
+                    Some(file) => self.indexes.locate_time(id, file, time)?,
+                    None => None,
+                };
+                Ok(located.map_or((tail.sequence, false), |at| (at.max(first), true)))
+            }
+            ReadStart::Sequence(start) if start > tail.sequence && !open.clamp => {
+                let message = format!("the read starts at {start}, the tail is {}", tail.sequence);
+                Err(Refusal::new(Code::PastTail, message).with(Facts::Tail(tail)))
+            }
+            ReadStart::Sequence(start) if start < first => Err(trimmed(first)),
+            ReadStart::Sequence(start) => Ok((start.min(tail.sequence), false)),
+        }
+    }
+
+    /// The reader's client takes more: up to 256 KiB, at least one batch.
+    pub fn credit_reader(&mut self, key: ReaderKey) {
+        if let Some(reader) = self.readers.get_mut(&key) {
+            reader.has_credit = true;
+            self.hungry.insert(key);
+        }
+    }
+
+    /// The reader's client is gone or has had enough.
+    pub fn close_reader(&mut self, now: Now, key: ReaderKey) {
+        let Some(reader) = self.readers.remove(&key) else {
+            return;
+        };
+        self.hungry.remove(&key);
+        if let Some(stream) = self.streams.get_mut(reader.stream) {
+            stream.readers.remove(&key);
+            stream.followers.remove(&key);
+        }
+        self.note_idle(now.instant, reader.stream);
+    }
+
+    pub(super) fn wake_followers(&mut self, id: StreamId) {
+        let followers = std::mem::take(&mut self.stream_mut(id).followers);
+        self.hungry.extend(followers);
+    }
+
+    /// The stream is deleted, durably: its readers learn it.
+    pub(super) fn fail_readers(&mut self, id: StreamId) {
+        let name = self.stream(id).durable.name.clone();
+        for key in self.stream(id).readers.clone() {
+            self.end_reader(
+                key,
+                Event::ReaderFailed(key, Refusal::stream_not_found(&name)),
+            );
+        }
+    }
+
+    pub(super) fn send_heartbeats(&mut self, now: Now) {
+        for (key, reader) in &mut self.readers {
+            if reader.heartbeat().is_some_and(|at| at <= now.instant) {
+                reader.set_heartbeat(Some(now.instant.plus_us(READER_HEARTBEAT_US)));
+                let stream = self
+                    .streams
+                    .get(reader.stream)
+                    .expect("a reader holds its stream");
+                if stream.followers.contains(key) {
+                    self.events
+                        .push_back(Event::ReaderHeartbeat(*key, stream.marks.durable()));
+                }
+            }
+        }
+    }
+
+    /// Serves each reader that wants something, as far as memory and disk operations bring it.
+    pub(super) fn serve_hungry_readers(&mut self) {
+        if !self.is_ready {
+            return;
+        }
+        while let Some(key) = self.hungry.pop_first() {
+            loop {
+                match self.serve(key) {
+                    Served::More => {}
+                    Served::Enough => break,
+                    Served::Over(event) => {
+                        self.end_reader(key, event);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn end_reader(&mut self, key: ReaderKey, event: Event) {
+        let reader = self.readers.remove(&key).expect("an open reader");
+        self.hungry.remove(&key);
+        let stream = self.stream_mut(reader.stream);
+        stream.readers.remove(&key);
+        stream.followers.remove(&key);
+        self.events.push_back(event);
+        self.streams
+            .set_deadline(reader.stream, Some(nova_model::Instant(0)));
+    }
+
+    fn serve(&mut self, key: ReaderKey) -> Served {
+        let Some(reader) = self.readers.get_mut(&key) else {
+            return Served::Enough;
+        };
+        if !reader.is_hungry() {
+            return Served::Enough;
+        }
+        let stream = self
+            .streams
+            .get(reader.stream)
+            .expect("a reader holds its stream");
+        let (next, tail) = (reader.cursor.next(), stream.marks.durable());
+        if reader.search.is_none() && reader.cursor.is_ended() {
+            return Served::Over(Event::ReaderEnded {
+                reader: key,
+                next,
+                tail,
+            });
+        }
+        if next < stream.marks.trimmed() {
+            let refusal = trimmed(stream.marks.trimmed());
+            return Served::Over(Event::ReaderFailed(key, refusal));
+        }
+        if !reader.ready.is_empty() {
+            return self.hand_out(key);
+        }
+        if next >= tail.sequence {
+            return self.at_tail(key);
+        }
+        if stream.recent_first().is_some_and(|first| first <= next) {
+            let mut bytes = 0;
+            for batch in recent::from(stream, next) {
+                reader.ready.push_back(batch.clone());
+                bytes += batch.batch.bytes().len();
+                if bytes >= READER_CREDIT_BYTES {
+                    break;
+                }
+            }
+            return Served::More;
+        }
+        self.read_from_disk(key)
+    }
+
+    fn at_tail(&mut self, key: ReaderKey) -> Served {
+        let reader = self.readers.get_mut(&key).expect("an open reader");
+        let stream = self
+            .streams
+            .get_mut(reader.stream)
+            .expect("a reader holds its stream");
+        let (next, tail) = (reader.cursor.next(), stream.marks.durable());
+        if let Some((_, limits)) = reader.search.take() {
+            reader.cursor = ReadCursor::new(next, limits);
+            let id = reader.stream;
+            let event = self.reader_opened(key, id, next);
+            self.events.push_back(event);
+            return Served::More;
+        }
+        if !reader.follow {
+            return Served::Over(Event::ReaderEnded {
+                reader: key,
+                next,
+                tail,
+            });
+        }
+        stream.followers.insert(key);
+        if !std::mem::replace(&mut reader.is_caught_up, true) {
+            self.events.push_back(Event::ReaderCaughtUp(key, tail));
+        }
+        Served::Enough
+    }
+
+    fn hand_out(&mut self, key: ReaderKey) -> Served {
+        let reader = self.readers.get_mut(&key).expect("an open reader");
+        if reader.search.is_some() {
+            return self.search(key);
+        }
+        let mut bytes = 0;
+        while bytes < READER_CREDIT_BYTES {
+            let Some(batch) = reader.ready.pop_front() else {
+                break;
+            };
+            let taken = reader.cursor.take(&batch);
+            if !taken.records.is_empty() {
+                bytes += batch.batch.bytes().len();
+                self.events.push_back(Event::ReaderBatch(key, batch));
+            }
+            if taken.ended {
+                let next = reader.cursor.next();
+                let tail = self.stream(self.readers[&key].stream).marks.durable();
+                return Served::Over(Event::ReaderEnded {
+                    reader: key,
+                    next,
+                    tail,
+                });
+            }
+        }
+        if bytes == 0 {
+            return Served::More;
+        }
+        reader.has_credit = false;
+        reader.is_caught_up = false;
+        Served::Enough
+    }
+
+    /// Looks for the start by time among the batches at hand.
+    fn search(&mut self, key: ReaderKey) -> Served {
+        let reader = self.readers.get_mut(&key).expect("an open reader");
+        let (time, limits) = reader.search.expect("the start is searched");
+        while let Some(batch) = reader.ready.front() {
+            let from = reader.cursor.next();
+            let mut found = None;
+            batch.for_each(|position, _| {
+                if found.is_none() && position.sequence >= from && position.timestamp >= time {
+                    found = Some(position.sequence);
+                }
+            });
+            if let Some(start) = found {
+                reader.search = None;
+                reader.cursor = ReadCursor::new(start, limits);
+                let id = reader.stream;
+                let event = self.reader_opened(key, id, start);
+                self.events.push_back(event);
+                return Served::More;
+            }
+            let end = batch.end();
+            reader.cursor = ReadCursor::new(end, ReadLimits::default());
+            reader.ready.pop_front();
+        }
+        Served::More
+    }
+
+    fn read_from_disk(&mut self, key: ReaderKey) -> Served {
+        let reader = self.readers.get_mut(&key).expect("an open reader");
+        if reader.runs.is_empty() {
+            let (id, next) = (reader.stream, reader.cursor.next());
+            if let Err(refusal) = self.locate(key, id, next) {
+                return Served::Over(Event::ReaderFailed(key, refusal));
+            }
+        }
+        let reader = self.readers.get_mut(&key).expect("an open reader");
+        let read = reader.next_read(READ_CHUNK_BYTES as u64);
+        let (file, offset, length) = read.expect("runs were located");
+        let op = DiskOp::Read {
+            file,
+            offset,
+            length: length as usize,
+        };
+        let token = self.ask(OpOwner::Reader(key), op);
+        let reader = self.readers.get_mut(&key).expect("an open reader");
+        reader.op = Some(token);
+        Served::Enough
+    }
+
+    fn locate(
+        &mut self,
+        key: ReaderKey,
+        id: StreamId,
+        next: SequenceNumber,
+    ) -> Result<(), Refusal> {
+        let tail = self.stream(id).marks.durable().sequence;
+        let newest = self.stream(id).records_in;
+        let newest = newest.ok_or_else(|| corrupt(next, tail))?;
+        let located = self.indexes.locate(id, newest, next)?;
+        let located = located.ok_or_else(|| corrupt(next, tail))?;
+        let reader = self.readers.get_mut(&key).expect("an open reader");
+        reader.segment = Some((located.file, located.id));
+        reader.runs = located.runs.into();
+        Ok(())
+    }
+
+    pub(super) fn handle_read(&mut self, key: ReaderKey, token: OpToken, result: DiskResult) {
+        let Some(reader) = self.readers.get_mut(&key) else {
+            return;
+        };
+        if reader.op != Some(token) {
+            return;
+        }
+        reader.op = None;
+        self.hungry.insert(key);
+        let refusal = match result {
+            DiskResult::Read(bytes) => match self.take_groups(key, &bytes) {
+                Ok(()) => return,
+                Err(refusal) => refusal,
+            },
+            DiskResult::Failed(error) => {
+                let code = match error.failure {
+                    DiskFailure::NoDescriptor => Code::Unavailable,
+                    _ => Code::Corrupt,
+                };
+                Refusal::new(code, error.to_string())
+            }
+            DiskResult::Created { .. }
+            | DiskResult::Written
+            | DiskResult::Mapped(_)
+            | DiskResult::Finished => unreachable!("a read brings bytes"),
+        };
+        self.end_reader(key, Event::ReaderFailed(key, refusal));
+    }
+
+    /// Takes the stream's batches out of groups that were read. Damage is told when the reader
+    /// comes to it: what lies before it is handed out first.
+    fn take_groups(&mut self, key: ReaderKey, bytes: &Bytes) -> Result<(), Refusal> {
+        let reader = self.readers.get_mut(&key).expect("an open reader");
+        let (_, segment) = reader.segment.expect("a read has a segment");
+        let found = batches(bytes, &segment, reader.stream);
+        let mut next = reader.cursor.next();
+        let mut goes_on_at = found.goes_on_at;
+        for batch in found.batches {
+            if batch.first > next {
+                goes_on_at = Some(batch.first);
+                break;
+            }
+            if batch.end() > next {
+                next = batch.end();
+                reader.ready.push_back(batch);
+            }
+        }
+        if !reader.ready.is_empty() {
+            if found.is_damaged {
+                reader.runs.clear();
+            }
+            return Ok(());
+        }
+        let next_run = reader.runs.front().map(|run| run.first.sequence);
+        let tail = self
+            .streams
+            .get(reader.stream)
+            .map(|stream| stream.marks.durable().sequence);
+        let to = goes_on_at.or(next_run).or(tail).unwrap_or(next);
+        Err(corrupt(next, to))
+    }
+}
+
+/// What was read of a stream.
+#[derive(Default)]
+struct Found {
+    /// Its batches up to the first damage.
+    batches: Vec<StoredBatch>,
+    /// Whether a group is damaged.
+    is_damaged: bool,
+    /// The stream's first record behind the damage, if it is among what was read.
+    goes_on_at: Option<SequenceNumber>,
+}
+
+/// The batches of a stream in consecutive groups.
+fn batches(bytes: &Bytes, segment: &SegmentId, stream: StreamId) -> Found {
+    let mut found = Found::default();
+    let mut rest = bytes.clone();
+    while !rest.is_empty() {
+        let Ok(group) = decode_group_of(&rest, segment, stream) else {
+            found.is_damaged = true;
+            rest = rest.slice(BLOCK_BYTES.min(rest.len())..);
+            continue;
+        };
+        let batches = group.entries.into_iter().filter_map(|entry| match entry {
+            Entry::Batch(batch) => Some(batch.stored),
+            _ => None,
+        });
+        if found.is_damaged {
+            found.goes_on_at = batches.map(|batch| batch.first).next();
+            if found.goes_on_at.is_some() {
+                break;
+            }
+        } else {
+            found.batches.extend(batches);
+        }
+        rest = rest.slice(group.length..);
+    }
+    found
+}
+
+fn trimmed(first: SequenceNumber) -> Refusal {
+    let message = format!("records before {first} are trimmed");
+    Refusal::new(Code::Trimmed, message).with(Facts::First(first))
+}
+
+fn corrupt(from: SequenceNumber, to: SequenceNumber) -> Refusal {
+    let message = format!("the records from {from} up to {to} are damaged on disk");
+    Refusal::new(Code::Corrupt, message).with(Facts::Range { from, to })
+}

@@ -1,0 +1,315 @@
+//! The requests with one answer: streams, fences, trims, tails.
+
+use super::Shard;
+use super::stream::Resolved;
+use crate::admission;
+use crate::commit::gate::Ticket;
+use crate::entry::Entry;
+use crate::event::{Caller, Event};
+use nova_model::condition::{Conditions, FencingToken};
+use nova_model::ids::StreamId;
+use nova_model::names::StreamName;
+use nova_model::placement::bucket_home;
+use nova_model::position::SequenceNumber;
+use nova_model::request::{Answer, CoreInfo, Request, StarInfo, StreamInfo};
+use nova_model::settings::{ProducerPolicy, StreamSettings};
+use nova_model::{Code, Facts, Now, Refusal};
+
+/// An answer and the group it depends on.
+type Judged = Result<(Ticket, Answer), (Ticket, Refusal)>;
+
+impl Shard {
+    /// A request; answered once by [`Event::Answered`]. `fresh` becomes the id of a stream that it
+    /// creates.
+    pub fn request(&mut self, now: Now, caller: Caller, request: Request, fresh: StreamId) {
+        let judged = match request {
+            Request::CreateStream {
+                name,
+                settings,
+                exclusive,
+            } => self.create_stream(now, &name, settings, exclusive, fresh),
+            Request::DescribeStream { name } => self.describe_stream(now, &name),
+            Request::ReconfigureStream { name, change } => {
+                self.reconfigure_stream(now, &name, &change)
+            }
+            Request::DeleteStream { name } => self.delete_stream(now, &name),
+            Request::CheckTail { name } => self.check_tail(now, &name),
+            Request::Fence {
+                name,
+                token,
+                conditions,
+            } => self.fence(now, &name, token, &conditions),
+            Request::Trim {
+                name,
+                first,
+                conditions,
+            } => self.trim(now, &name, first, &conditions),
+            Request::ListStreams { bucket, page } => {
+                now_answered(self.list_streams(&bucket, &page))
+            }
+            Request::DescribeStar => Ok((Ticket(0), Answer::Star(self.describe_star()))),
+            Request::ListBuckets { page } => now_answered(self.list_buckets(&page)),
+            Request::CreateBucket { .. }
+            | Request::DescribeBucket { .. }
+            | Request::ReconfigureBucket { .. }
+            | Request::DeleteBucket { .. } => return self.bucket_request(now, caller, request),
+        };
+        let (ticket, result) = match judged {
+            Ok((ticket, answer)) => (ticket, Ok(answer)),
+            Err((ticket, refusal)) => (ticket, Err(refusal)),
+        };
+        let event = Event::Answered(caller, result);
+        match &event {
+            Event::Answered(_, Err(_)) => self.hold_refusal(ticket, event),
+            _ => self.hold_event(ticket, event),
+        }
+    }
+
+    /// A stream that must be there.
+    fn live(&mut self, now: Now, name: &StreamName) -> Result<StreamId, (Ticket, Refusal)> {
+        match self.resolve(name).map_err(at_once)? {
+            Resolved::Live(id) => {
+                self.note_idle(now.instant, id);
+                Ok(id)
+            }
+            Resolved::Absent { .. } if !self.buckets.known.contains_key(&name.bucket) => {
+                Err(at_once(Refusal::bucket_not_found(&name.bucket)))
+            }
+            Resolved::Absent { ticket, .. } => Err((ticket, Refusal::stream_not_found(name))),
+        }
+    }
+
+    fn create_stream(
+        &mut self,
+        now: Now,
+        name: &StreamName,
+        settings: StreamSettings,
+        exclusive: bool,
+        fresh: StreamId,
+    ) -> Judged {
+        match self.resolve(name).map_err(at_once)? {
+            Resolved::Live(id) => {
+                self.note_idle(now.instant, id);
+                let ticket = self.stream(id).last_ticket;
+                if exclusive {
+                    let message = format!("there is a stream {name} already");
+                    return Err((ticket, Refusal::new(Code::AlreadyExists, message)));
+                }
+                Ok((
+                    ticket,
+                    Answer::Stream {
+                        info: self.info(id),
+                        created: false,
+                    },
+                ))
+            }
+            Resolved::Absent { epoch, .. } => {
+                let id = self
+                    .create(now, name, settings, epoch, fresh)
+                    .map_err(at_once)?;
+                let info = self.info(id);
+                Ok((
+                    self.stream(id).last_ticket,
+                    Answer::Stream {
+                        info,
+                        created: true,
+                    },
+                ))
+            }
+        }
+    }
+
+    fn describe_stream(&mut self, now: Now, name: &StreamName) -> Judged {
+        let id = self.live(now, name)?;
+        let info = self.info(id);
+        Ok((
+            self.stream(id).last_ticket,
+            Answer::Stream {
+                info,
+                created: false,
+            },
+        ))
+    }
+
+    /// The stream with all that was admitted; true once its last group is durable.
+    pub(super) fn info(&self, id: StreamId) -> StreamInfo {
+        let state = &self.stream(id).assigned;
+        StreamInfo {
+            name: state.name.clone(),
+            id,
+            settings: self.settings_of(id),
+            fence: state.fence.clone(),
+            first: state.trimmed,
+            tail: state.tail,
+            epoch: state.epoch,
+            created: state.created,
+        }
+    }
+
+    fn reconfigure_stream(
+        &mut self,
+        now: Now,
+        name: &StreamName,
+        change: &StreamSettings,
+    ) -> Judged {
+        let id = self.live(now, name)?;
+        self.lead(id);
+        let before = self.settings_of(id).policy.value;
+        let state = &self.stream(id).assigned;
+        let (epoch, settings) = (state.epoch, state.settings.changed_by(change));
+        let ticket = self.commit(
+            id,
+            Entry::Settings {
+                stream: id,
+                epoch,
+                settings,
+            },
+        );
+        if self.settings_of(id).policy.value != before {
+            let address = self.config.addresses[usize::from(self.config.core.0)].clone();
+            let facts = Facts::Holder {
+                address: Some(address),
+                epoch,
+            };
+            let message = "the stream's policy has changed: open the session again";
+            let refusal = Refusal::new(Code::Draining, message).with(facts);
+            self.break_sessions(id, &refusal, |_| true);
+        }
+        Ok((
+            ticket,
+            Answer::Stream {
+                info: self.info(id),
+                created: false,
+            },
+        ))
+    }
+
+    fn delete_stream(&mut self, now: Now, name: &StreamName) -> Judged {
+        let id = self.live(now, name)?;
+        self.lead(id);
+        let epoch = self.stream(id).assigned.epoch;
+        let ticket = self.commit(id, Entry::Deleted { stream: id, epoch });
+        self.break_sessions(id, &Refusal::stream_not_found(name), |_| true);
+        self.note_idle(now.instant, id);
+        Ok((ticket, Answer::Deleted))
+    }
+
+    /// The tail as it is durable now: every append acked before is in it.
+    fn check_tail(&mut self, now: Now, name: &StreamName) -> Judged {
+        let id = self.live(now, name)?;
+        Ok((Ticket(0), Answer::Tail(self.stream(id).marks.durable())))
+    }
+
+    fn fence(
+        &mut self,
+        now: Now,
+        name: &StreamName,
+        token: FencingToken,
+        conditions: &Conditions,
+    ) -> Judged {
+        let id = self.live(now, name)?;
+        self.check_conditions(id, conditions)?;
+        self.lead(id);
+        let epoch = self.stream(id).assigned.epoch;
+        let tail = self.stream(id).assigned.tail;
+        let ticket = self.commit(
+            id,
+            Entry::Fence {
+                stream: id,
+                epoch,
+                token: token.clone(),
+            },
+        );
+        let is_fenced = self.settings_of(id).policy.value == ProducerPolicy::Fenced;
+        let facts = Facts::Token(token.as_str().to_owned());
+        let message = format!("the stream is fenced by '{token}' now");
+        let refusal = Refusal::new(Code::Fenced, message).with(facts);
+        self.break_sessions(id, &refusal, |session| match &session.fence {
+            Some(held) => *held != token,
+            None => is_fenced && !token.is_none(),
+        });
+        Ok((ticket, Answer::Fenced { tail }))
+    }
+
+    fn trim(
+        &mut self,
+        now: Now,
+        name: &StreamName,
+        first: SequenceNumber,
+        conditions: &Conditions,
+    ) -> Judged {
+        let id = self.live(now, name)?;
+        self.check_conditions(id, conditions)?;
+        let state = &self.stream(id).assigned;
+        let (tail, last_ticket) = (state.tail, self.stream(id).last_ticket);
+        if first > tail.sequence {
+            let message = format!("cannot trim to {first}, the tail is at {}", tail.sequence);
+            let refusal = Refusal::new(Code::PastTail, message).with(Facts::Tail(tail));
+            return Err((last_ticket, refusal));
+        }
+        if first <= state.trimmed {
+            return Ok((
+                last_ticket,
+                Answer::Trimmed {
+                    first: state.trimmed,
+                    tail,
+                },
+            ));
+        }
+        self.lead(id);
+        let epoch = self.stream(id).assigned.epoch;
+        let ticket = self.commit(
+            id,
+            Entry::Trim {
+                stream: id,
+                epoch,
+                first,
+            },
+        );
+        Ok((ticket, Answer::Trimmed { first, tail }))
+    }
+
+    /// For commands the presented token is a condition on the one installed, whatever the policy.
+    fn check_conditions(
+        &self,
+        id: StreamId,
+        conditions: &Conditions,
+    ) -> Result<(), (Ticket, Refusal)> {
+        let stream = self.stream(id);
+        let state = &stream.assigned;
+        admission::check_fence(state, ProducerPolicy::Any, conditions.fence.as_ref())
+            .and_then(|()| admission::check_match(state, conditions.match_sequence))
+            .map_err(|refusal| (stream.last_ticket, refusal))
+    }
+
+    fn describe_star(&self) -> StarInfo {
+        let cores = self.config.addresses.iter().enumerate();
+        StarInfo {
+            star: self.config.star,
+            incarnation: self.config.incarnation,
+            core: self.config.core,
+            cores: cores
+                .map(|(core, address)| CoreInfo {
+                    core: nova_model::CoreId(core as u16),
+                    address: address.clone(),
+                })
+                .collect(),
+        }
+    }
+
+    /// Refuses what only the buckets' home can do.
+    pub(super) fn check_bucket_home(&self, name: &nova_model::BucketName) -> Result<(), Refusal> {
+        self.check_home(bucket_home(name))
+    }
+}
+
+fn at_once(refusal: Refusal) -> (Ticket, Refusal) {
+    (Ticket(0), refusal)
+}
+
+fn now_answered(result: Result<Answer, Refusal>) -> Judged {
+    match result {
+        Ok(answer) => Ok((Ticket(0), answer)),
+        Err(refusal) => Err(at_once(refusal)),
+    }
+}
