@@ -1,7 +1,8 @@
 //! Measures the bare transport on loopback: `cargo run --release -p nova-quic --example ping`.
 //!
 //! An echo server on a glommio executor and a client on a tokio runtime of one thread, in one
-//! process. Arguments: stream windows to compare, in KiB (default: the default), and `spin`.
+//! process. Arguments: stream windows of both ends to compare, in KiB (none: the defaults of each
+//! end), and `spin`.
 
 use std::{
     error::Error,
@@ -12,7 +13,8 @@ use nova_quic::{
     baseline::{EchoServer, ping_pong, pump},
     certificates,
     client::{ClientEndpoint, Connection},
-    params::{ClientParams, SPIN_BEFORE_PARK, ServerParams, Transport},
+    params::{ClientParams, SPIN_BEFORE_PARK, ServerParams},
+    tls::ClientTls,
 };
 
 const BUDGET_BYTES: u64 = 256 * 1024 * 1024;
@@ -22,12 +24,12 @@ const PINGS: usize = 40_000;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let spin = arguments.iter().any(|argument| argument == "spin");
-    let mut windows: Vec<u32> = arguments
+    let mut windows: Vec<Option<u32>> = arguments
         .iter()
-        .filter_map(|kib| kib.parse().ok())
+        .filter_map(|kib| kib.parse().ok().map(Some))
         .collect();
     if windows.is_empty() {
-        windows.push(Transport::default().stream_window_bytes / 1024);
+        windows.push(None);
     }
     let directory = std::env::temp_dir().join(format!("nova-quic-ping-{}", std::process::id()));
     let measured = windows
@@ -37,19 +39,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     measured
 }
 
-fn measure(directory: &std::path::Path, kib: u32, spin: bool) -> Result<(), Box<dyn Error>> {
+fn measure(
+    directory: &std::path::Path,
+    kib: Option<u32>,
+    spin: bool,
+) -> Result<(), Box<dyn Error>> {
     let tls = certificates::prepare(directory, &[])?;
-    let trust = certificates::load_client(&directory.join(certificates::CA_CERTIFICATE_FILE))?;
-    let transport = Transport {
-        stream_window_bytes: kib * 1024,
-        ..Transport::default()
-    };
+    let trust = ClientTls::from_ca_file(&directory.join(certificates::CA_CERTIFICATE_FILE))?;
     let mut server_params = ServerParams::new(BUDGET_BYTES);
-    server_params.transport = transport.clone();
-    let client_params = ClientParams {
-        transport,
-        ..ClientParams::default()
-    };
+    let mut client_params = ClientParams::default();
+    if let Some(kib) = kib {
+        server_params.transport.stream_window_bytes = kib * 1024;
+        client_params.transport.stream_window_bytes = kib * 1024;
+    }
+    let windows = [&server_params.transport, &client_params.transport]
+        .map(|transport| transport.stream_window_bytes / 1024);
 
     let spin = if spin {
         SPIN_BEFORE_PARK
@@ -63,7 +67,7 @@ fn measure(directory: &std::path::Path, kib: u32, spin: bool) -> Result<(), Box<
     runtime.block_on(async {
         let endpoint = ClientEndpoint::new(&trust, client_params)?;
         let connection = endpoint.connect(server.address(), "localhost").await?;
-        println!("stream window {kib} KiB, spin {spin:?}");
+        println!("stream windows of server and client {windows:?} KiB, spin {spin:?}");
         latency(
             "128 B ping-pong",
             &mut ping_pong(&connection, 128, PINGS).await?,

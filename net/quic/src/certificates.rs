@@ -12,7 +12,7 @@
 //! | --- | --- | --- | --- |
 //! | any | any | whole, not ours (signed elsewhere) | uses it |
 //! | yes | yes | whole, ours, good | uses it |
-//! | yes | yes | incomplete, or ours and about to expire or without a configured name | signs a new one |
+//! | yes | yes | incomplete, or ours and near its end or lacking a name | signs a new one |
 //! | no | yes | whole, ours | uses it: the authority's key may be kept elsewhere |
 //! | no | yes | incomplete | refuses: only the missing key could sign what clients trust |
 //! | any | no | incomplete | makes a new authority and server pair |
@@ -47,7 +47,7 @@ use rustls::{
 };
 use thiserror::Error;
 
-use crate::tls::{self, ClientTls, ServerTls, TlsError};
+use crate::tls::{self, FILE_BYTES_MAX, ServerTls, TlsError};
 
 /// Names every server certificate holds for, beside the configured ones.
 pub const NAMES_ALWAYS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -63,9 +63,6 @@ const CA_YEARS: i32 = 30;
 /// The server's certificate is renewed at a start within its last year.
 const SERVER_YEARS: i32 = 10;
 const RENEW_BEFORE_END: Duration = Duration::from_secs(365 * 24 * 3600);
-
-/// Largest file that is read here; a chain of certificates has a few KiB.
-const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Why there are no certificates to serve with. Each says which file, and what to do.
 #[derive(Debug, Error)]
@@ -148,17 +145,6 @@ pub fn prepare(directory: &Path, names: &[String]) -> Result<ServerTls, Certific
         store.sign_server(&authority, &all)?;
     }
     store.load_server()
-}
-
-/// What a client trusts, from a `ca.pem` file.
-pub fn load_client(ca_file: &Path) -> Result<ClientTls, CertificateError> {
-    let file = ca_file.to_path_buf();
-    let pem = read(&file)?.ok_or_else(|| CertificateError::File {
-        operation: "read",
-        file: file.clone(),
-        source: io::ErrorKind::NotFound.into(),
-    })?;
-    ClientTls::from_ca_pem(&pem).map_err(|source| CertificateError::Unusable { file, source })
 }
 
 struct Store<'a> {
@@ -279,12 +265,12 @@ impl Store<'_> {
             }
             (_, None) => self.make_authority()?,
         };
-        Ok(Issuer::new(authority_params(), key))
+        Ok(Issuer::new(authority_params(&key), key))
     }
 
     fn make_authority(&self) -> Result<KeyPair, CertificateError> {
         let key = KeyPair::generate().map_err(CertificateError::Making)?;
-        let certificate = authority_params()
+        let certificate = authority_params(&key)
             .self_signed(&key)
             .map_err(CertificateError::Making)?;
         self.write(CA_KEY_FILE, &key.serialize_pem(), KEY_MODE)?;
@@ -434,10 +420,19 @@ fn read(file: &Path) -> Result<Option<Vec<u8>>, CertificateError> {
     }
 }
 
-/// The same for every authority, so that its issuer can be rebuilt from its key alone.
-fn authority_params() -> CertificateParams {
+/// Follows from the key, so that the issuer can be rebuilt from it alone. The name differs from
+/// that of any other authority: with the same name, a client takes a foreign certificate for a
+/// forged one, and its user looks for an attacker instead of the right `ca.pem`.
+fn authority_params(key: &KeyPair) -> CertificateParams {
     let mut params = CertificateParams::default();
-    params.distinguished_name = distinguished("nova certificate authority");
+    let mark: String = key
+        .public_key_raw()
+        .iter()
+        .rev()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    params.distinguished_name = distinguished(&format!("nova certificate authority {mark}"));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     set_years(&mut params, CA_YEARS);
@@ -481,6 +476,6 @@ fn since_epoch() -> Duration {
         .unwrap_or_default()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokio"))]
 #[path = "certificates_tests.rs"]
 mod tests;

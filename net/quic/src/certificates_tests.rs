@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tempfile::TempDir;
 
 use super::*;
+use crate::tls::ClientTls;
 
 const FILES: [&str; 4] = [
     CA_KEY_FILE,
@@ -63,7 +64,7 @@ fn the_first_start_makes_all_files_and_keys_are_private() {
         );
         assert!(!nested.join(format!("{name}.new")).exists());
     }
-    load_client(&nested.join(CA_CERTIFICATE_FILE)).unwrap();
+    ClientTls::from_ca_file(&nested.join(CA_CERTIFICATE_FILE)).unwrap();
 }
 
 #[test]
@@ -198,8 +199,20 @@ fn names_that_are_none_and_missing_files_are_refused() {
     let directory = TempDir::new().unwrap();
     let error = prepare(directory.path(), &["not a name".to_string()]).unwrap_err();
     assert!(matches!(error, CertificateError::Name { .. }));
-    let error = load_client(&directory.path().join(CA_CERTIFICATE_FILE)).unwrap_err();
+    let missing = directory.path().join(CA_CERTIFICATE_FILE);
+    let error = ClientTls::from_ca_file(&missing).unwrap_err();
     assert!(error.to_string().contains(CA_CERTIFICATE_FILE), "{error}");
+}
+
+#[test]
+fn a_client_is_told_which_file_is_wrong() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join(CA_CERTIFICATE_FILE);
+    for contents in ["no PEM".to_string(), "x".repeat(2 << 20)] {
+        fs::write(&file, contents).unwrap();
+        let error = ClientTls::from_ca_file(&file).unwrap_err();
+        assert!(error.to_string().contains(CA_CERTIFICATE_FILE), "{error}");
+    }
 }
 
 #[test]

@@ -103,6 +103,8 @@ mod alert {
     pub(super) const BAD_CERTIFICATE: u8 = 42;
     pub(super) const CERTIFICATE_EXPIRED: u8 = 45;
     pub(super) const UNKNOWN_CA: u8 = 48;
+    /// A signature does not fit: a certificate that only looks as if signed by the authority.
+    pub(super) const DECRYPT_ERROR: u8 = 51;
     pub(super) const NO_APPLICATION_PROTOCOL: u8 = 120;
 }
 
@@ -125,7 +127,7 @@ impl QuicError {
         let number = (number - CODE_CRYPTO_FIRST) as u8;
         match number {
             alert::NO_APPLICATION_PROTOCOL => QuicError::Incompatible,
-            alert::UNKNOWN_CA => CertificateProblem::UnknownAuthority.into(),
+            alert::UNKNOWN_CA | alert::DECRYPT_ERROR => CertificateProblem::UnknownAuthority.into(),
             alert::CERTIFICATE_EXPIRED => CertificateProblem::Expired.into(),
             alert::BAD_CERTIFICATE => CertificateProblem::Unfit.into(),
             other => CertificateProblem::Handshake { alert: other }.into(),
@@ -295,3 +297,7 @@ pub enum BindError {
         address: SocketAddr,
     },
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

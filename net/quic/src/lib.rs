@@ -25,14 +25,17 @@
 
 #[cfg(all(feature = "glommio", feature = "tokio"))]
 pub mod baseline;
+#[cfg(feature = "glommio")]
 pub mod certificates;
-mod cid;
 #[cfg(feature = "tokio")]
 pub mod client;
+#[cfg(all(test, feature = "glommio", feature = "tokio"))]
+mod crash_tests;
 pub mod error;
 #[cfg(all(test, feature = "glommio", feature = "tokio"))]
 mod loopback_tests;
 pub mod params;
+#[cfg(feature = "glommio")]
 mod reset_key;
 #[cfg(feature = "glommio")]
 pub mod server;
@@ -40,6 +43,5 @@ mod socket;
 pub mod stats;
 mod stream;
 pub mod tls;
-mod window;
 
 pub use stream::{RecvStream, SendStream};

@@ -22,7 +22,8 @@ fn defaults_pass_their_check() {
 #[test]
 fn each_contradiction_is_refused() {
     let good = ServerParams::new(64 * 1024 * 1024);
-    let cases: [(&str, fn(&mut ServerParams)); 9] = [
+    type Spoil = fn(&mut ServerParams);
+    let cases: [(&str, Spoil); 9] = [
         ("mtu under QUIC's", |p| p.transport.mtu_max = 1_199),
         ("mtu over UDP's", |p| p.transport.mtu_max = 65_508),
         ("window under two packets", |p| {

@@ -1,7 +1,7 @@
 //! TLS of both ends: what a server shows and what a client trusts.
 //!
-//! TLS 1.3 only, as QUIC demands; the protocol name of [`PROTOCOL_NAME`](crate::params::PROTOCOL_NAME)
-//! on both sides; AES-128-GCM first, because it beats AES-256 a little and ChaCha20 by 1.6x on
+//! TLS 1.3 only, as QUIC demands; the protocol name of [`PROTOCOL_NAME`] on both
+//! sides; AES-128-GCM first, because it beats AES-256 a little and ChaCha20 by 1.6x on
 //! processors with AES instructions. The client's order decides, so a client without them may
 //! still ask for ChaCha20.
 //!
@@ -11,28 +11,48 @@
 //!   to be set on the running endpoint.
 //!
 //! # Not here
-//! - Files and their making: [`crate::certificates`].
+//! - The server's files and their making: `certificates`.
 
 use std::sync::Arc;
+#[cfg(feature = "tokio")]
+use std::{
+    fs, io,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+#[cfg(feature = "tokio")]
+use quinn::crypto::rustls::QuicClientConfig;
+#[cfg(feature = "glommio")]
+use quinn::crypto::rustls::QuicServerConfig;
+#[cfg(feature = "tokio")]
+use rustls::ClientConfig;
 use rustls::{
-    ClientConfig, RootCertStore, ServerConfig,
-    crypto::{CryptoProvider, SecureRandom, aws_lc_rs},
-    pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject},
+    RootCertStore,
+    crypto::{CryptoProvider, aws_lc_rs},
+    pki_types::{CertificateDer, pem, pem::PemObject},
     version::TLS13,
 };
+#[cfg(feature = "glommio")]
+use rustls::{ServerConfig, crypto::SecureRandom, pki_types::PrivateKeyDer};
 use thiserror::Error;
 
-use crate::{params::PROTOCOL_NAME, reset_key::ResetKey};
+use crate::params::PROTOCOL_NAME;
+#[cfg(feature = "glommio")]
+use crate::reset_key::ResetKey;
+
+/// Largest certificate or key file that is read; a chain of certificates has a few KiB.
+pub(crate) const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// What a server shows: its certificate chain and the key to it.
+#[cfg(feature = "glommio")]
 #[derive(Clone)]
 pub struct ServerTls {
     crypto: Arc<QuicServerConfig>,
     reset_key: ResetKey,
 }
 
+#[cfg(feature = "glommio")]
 impl ServerTls {
     /// From a PEM chain, the server's own certificate first, and the PEM key to it.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
@@ -55,17 +75,16 @@ impl ServerTls {
         })
     }
 
-    #[cfg(feature = "glommio")]
     pub(crate) fn crypto(&self) -> Arc<QuicServerConfig> {
         Arc::clone(&self.crypto)
     }
 
-    #[cfg(feature = "glommio")]
     pub(crate) fn reset_key(&self) -> ResetKey {
         self.reset_key.clone()
     }
 }
 
+#[cfg(feature = "glommio")]
 impl std::fmt::Debug for ServerTls {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("ServerTls")
@@ -73,11 +92,13 @@ impl std::fmt::Debug for ServerTls {
 }
 
 /// What a client trusts: the authorities that may have signed a server's certificate.
+#[cfg(feature = "tokio")]
 #[derive(Clone)]
 pub struct ClientTls {
     crypto: Arc<QuicClientConfig>,
 }
 
+#[cfg(feature = "tokio")]
 impl ClientTls {
     /// From the PEM certificates of one or more authorities: the `ca.pem` of the server.
     pub fn from_ca_pem(authorities: &[u8]) -> Result<Self, TlsError> {
@@ -96,19 +117,68 @@ impl ClientTls {
         })
     }
 
-    #[cfg(feature = "tokio")]
+    /// From a file: the `ca.pem` of the server, or several such one after the other.
+    pub fn from_ca_file(file: &Path) -> Result<Self, CaFileError> {
+        let failed = |source| CaFileError::Read {
+            file: file.into(),
+            source,
+        };
+        let mut authorities = Vec::new();
+        let handle = fs::File::open(file).map_err(failed)?;
+        handle
+            .take(FILE_BYTES_MAX + 1)
+            .read_to_end(&mut authorities)
+            .map_err(failed)?;
+        if authorities.len() as u64 > FILE_BYTES_MAX {
+            return Err(CaFileError::TooLarge { file: file.into() });
+        }
+        Self::from_ca_pem(&authorities).map_err(|source| CaFileError::Unusable {
+            file: file.into(),
+            source,
+        })
+    }
+
     pub(crate) fn crypto(&self) -> Arc<QuicClientConfig> {
         Arc::clone(&self.crypto)
     }
 }
 
+#[cfg(feature = "tokio")]
 impl std::fmt::Debug for ClientTls {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("ClientTls")
     }
 }
 
-/// Why PEM bytes are no use for TLS. [`crate::certificates`] adds the name of the file.
+/// Why a client can't use the file it was given.
+#[cfg(feature = "tokio")]
+#[derive(Debug, Error)]
+pub enum CaFileError {
+    /// The file can't be read.
+    #[error("can't read {}: {source}; copy the server's ca.pem there", file.display())]
+    Read {
+        /// Which file.
+        file: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file is far larger than any certificate.
+    #[error("{} is too large to be a certificate; copy the server's ca.pem there", file.display())]
+    TooLarge {
+        /// Which file.
+        file: PathBuf,
+    },
+    /// The file holds no certificate.
+    #[error("{} is unusable: {source}; copy the server's ca.pem there", file.display())]
+    Unusable {
+        /// Which file.
+        file: PathBuf,
+        /// What is wrong with it.
+        source: TlsError,
+    },
+}
+
+/// Why PEM bytes are no use for TLS. Errors of files add the name.
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// No certificate could be read.
@@ -156,6 +226,7 @@ pub(crate) fn provider() -> CryptoProvider {
 }
 
 /// The operating system's randomness.
+#[cfg(feature = "glommio")]
 pub(crate) fn random() -> &'static dyn SecureRandom {
     aws_lc_rs::default_provider().secure_random
 }

@@ -13,7 +13,7 @@ use glommio::timer::Timer;
 
 use crate::error::BindError;
 
-/// Pause between two attempts: a tenth of what a dying process usually needs.
+/// Pause between two attempts: half of what a dying process usually needs.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Binds `address`. While the port is taken it tries again for up to `patience`: the sockets of a

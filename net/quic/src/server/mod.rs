@@ -16,10 +16,12 @@
 //! - What streams carry: `net/proto`. When to accept and when to stop: the core loop.
 
 mod bind;
+mod cid;
 mod connection;
 mod local;
 mod runtime;
 mod udp;
+mod window;
 
 use std::{
     cell::{Cell, RefCell},
@@ -34,10 +36,10 @@ use glommio::{TaskQueueHandle, timer::Timer};
 use quinn::{EndpointConfig, ServerConfig, VarInt};
 
 pub use self::connection::{Connection, Incoming};
-use self::{connection::Live, runtime::CoreRuntime};
+use self::{cid::CoreIds, connection::Live, runtime::CoreRuntime};
 use crate::{
-    cid::CoreIds, error::BindError, params::ServerParams, socket::raise_buffers,
-    stats::EndpointStats, tls::ServerTls, window,
+    error::BindError, params::ServerParams, socket::raise_buffers, stats::EndpointStats,
+    tls::ServerTls,
 };
 
 /// Least time between two answers to packets of unknown connections. quinn's 20 ms would tell
@@ -45,6 +47,10 @@ use crate::{
 const RESET_INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// The QUIC endpoint of one core. Clones are handles on the same one.
+///
+/// An executor that is to end before its process does needs [`close`](Self::close) and
+/// [`wait_idle`](Self::wait_idle) first: tasks it leaves behind wait for each other, are never
+/// dropped, and keep the port until the process ends.
 #[derive(Clone)]
 pub struct Endpoint {
     shared: Rc<Shared>,

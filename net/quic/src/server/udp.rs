@@ -42,7 +42,7 @@ use crate::params::{receive_segments_max, segments_max};
 /// Pause before a full send buffer is tried again. At 1 GB/s it has drained by 50 KB then.
 const SEND_BACK_OFF: Duration = Duration::from_micros(50);
 
-/// Pause after a peek that failed, which the kernel does only when out of memory.
+/// Pause after a peek that failed, so that a lasting failure does not become a busy loop.
 const PEEK_BACK_OFF: Duration = Duration::from_millis(1);
 
 type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
