@@ -1,1 +1,168 @@
-//! x
+//! Recovery's storage on real files.
+
+use super::*;
+use crate::trial_tests::*;
+use nova_model::SegmentNumber;
+use nova_model::limits::SPARE_SEGMENTS_MAX;
+use std::fs;
+use std::sync::mpsc;
+use std::time::Instant;
+
+fn put(trial: &Trial, number: u64, bytes: &[u8]) {
+    fs::write(trial.layout().segment(segment(number)), bytes).unwrap();
+}
+
+#[test]
+fn a_listing_names_what_is_whole_and_removes_what_is_not() {
+    let trial = Trial::new();
+    let log = trial.layout().log(LOG);
+    put(&trial, 10, &[0; 3 * BLOCK]);
+    put(&trial, 9, b"");
+    for name in ["spare-000.seg", "00000000000000000009.idx", "notes"] {
+        fs::write(log.join(name), b"x").unwrap();
+    }
+    for name in [
+        "00000000000000000011.seg.draft",
+        "00000000000000000010.idx.draft",
+    ] {
+        fs::write(log.join(name), b"half").unwrap();
+    }
+    let listing = trial.boot().list(LOG).unwrap();
+    let segments = vec![(SegmentNumber(9), 0), (SegmentNumber(10), 3 * BLOCK as u64)];
+    assert_eq!(
+        listing,
+        LogListing {
+            segments,
+            indexes: vec![SegmentNumber(9)]
+        }
+    );
+    assert!(trial.names().iter().all(|name| !name.ends_with("draft")));
+    assert_eq!(trial.names().len(), 5);
+
+    let fresh = LogId(3);
+    assert_eq!(trial.boot().list(fresh).unwrap(), LogListing::default());
+    assert!(trial.layout().log(fresh).is_dir());
+}
+
+#[test]
+fn a_read_brings_what_there_is() {
+    let trial = Trial::new();
+    let content: Vec<u8> = (0..3 * BLOCK)
+        .map(|place| place as u8 ^ (place >> 8) as u8)
+        .collect();
+    put(&trial, 1, &content);
+    put(&trial, 2, &[7; BLOCK]);
+    let mut boot = trial.boot();
+    let block = BLOCK as u64;
+    assert_eq!(
+        boot.read(segment(1), block, BLOCK).unwrap(),
+        content[BLOCK..2 * BLOCK]
+    );
+    assert_eq!(
+        boot.read(segment(2), 0, usize::MAX).unwrap(),
+        vec![7; BLOCK]
+    );
+    assert_eq!(
+        boot.read(segment(1), 2 * block, 1 << 40).unwrap(),
+        content[2 * BLOCK..]
+    );
+    assert!(boot.read(segment(1), 9 * block, BLOCK).unwrap().is_empty());
+    let error = boot.read(segment(3), 0, BLOCK).unwrap_err();
+    assert_eq!(error.failure, DiskFailure::NotFound);
+}
+
+#[test]
+fn a_held_lock_is_waited_for_and_then_names_its_holder() {
+    let trial = Trial::new();
+    put(&trial, 1, &[0; BLOCK]);
+    let held = File::open(trial.layout().segment(segment(1))).unwrap();
+    assert!(lock::try_lock(&held).unwrap());
+    let patience = Duration::from_millis(30);
+    let begin = Instant::now();
+    let error = trial
+        .boot()
+        .with_patience(patience)
+        .lock(segment(1))
+        .unwrap_err();
+    assert!(begin.elapsed() >= patience);
+    assert_eq!(error.failure, DiskFailure::Locked);
+    assert!(error.path.ends_with("00000000000000000001.seg"), "{error}");
+    assert!(
+        error
+            .message
+            .contains(&format!("process {}", std::process::id())),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_lock_that_is_let_go_meanwhile_is_taken_and_kept() {
+    let trial = Trial::new();
+    put(&trial, 1, &[0; 2 * BLOCK]);
+    let path = trial.layout().segment(segment(1));
+    let held = File::open(&path).unwrap();
+    assert!(lock::try_lock(&held).unwrap());
+    let (begun, begins) = mpsc::channel();
+    let holder = std::thread::spawn(move || {
+        begins.recv().unwrap();
+        drop(held);
+    });
+    let mut boot = trial.boot();
+    begun.send(()).unwrap();
+    boot.lock(segment(1)).unwrap();
+    boot.lock(segment(1)).unwrap();
+    holder.join().unwrap();
+
+    let other = File::open(&path).unwrap();
+    assert!(!lock::try_lock(&other).unwrap());
+    boot.finish(segment(1), BLOCK as u64).unwrap();
+    assert!(lock::try_lock(&other).unwrap());
+    assert_eq!(trial.size(segment(1)), BLOCK as u64);
+}
+
+#[test]
+fn a_closed_segment_holds_its_header_and_is_not_locked() {
+    let trial = Trial::new();
+    let mut boot = trial.boot();
+    boot.create_closed(segment(4), Bytes::from_static(b"header"))
+        .unwrap();
+    let content = boot.read(segment(4), 0, 2 * BLOCK).unwrap();
+    assert_eq!(content.len(), BLOCK);
+    assert!(content.starts_with(b"header\0"));
+    assert!(lock::try_lock(File::open(trial.layout().segment(segment(4))).unwrap()).unwrap());
+    assert_eq!(trial.names(), ["00000000000000000004.seg"]);
+}
+
+#[test]
+fn an_index_is_stored_and_mapped() {
+    let trial = Trial::new();
+    let mut boot = trial.boot();
+    let missing = boot.map_index(segment(1)).map(drop).unwrap_err();
+    assert_eq!(missing.failure, DiskFailure::NotFound);
+    let stored = boot
+        .store_index(segment(1), Bytes::from_static(b"index"))
+        .unwrap();
+    assert_eq!(stored[..], *b"index");
+    assert_eq!(boot.map_index(segment(1)).unwrap()[..], *b"index");
+}
+
+#[test]
+fn recycled_segments_become_spare_until_there_are_enough() {
+    let trial = Trial::new();
+    let mut boot = trial.boot();
+    let many = SPARE_SEGMENTS_MAX as u64 + 2;
+    for number in 1..=many {
+        put(&trial, number, &[number as u8; BLOCK]);
+        boot.store_index(segment(number), Bytes::from_static(b"index"))
+            .unwrap();
+    }
+    for number in 1..=many {
+        boot.recycle(segment(number)).unwrap();
+    }
+    let spares: Vec<_> = (0..SPARE_SEGMENTS_MAX)
+        .map(|n| format!("spare-{n:03}.seg"))
+        .collect();
+    assert_eq!(trial.names(), spares);
+    let error = boot.recycle(segment(1)).unwrap_err();
+    assert_eq!(error.failure, DiskFailure::NotFound);
+}

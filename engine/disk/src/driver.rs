@@ -28,7 +28,7 @@ use crate::failure::Attempt;
 use crate::handles::Handles;
 use crate::in_flight::{Guard, InFlight};
 use crate::layout::Layout;
-use crate::segments;
+use crate::segments::{self, Draft};
 use crate::writable::Writable;
 use bytes::{Bytes, BytesMut};
 use glommio::io::{DmaBuffer, DmaFile};
@@ -200,7 +200,13 @@ impl Driver {
     /// Waits until every operation is completed, then closes all files and lets their locks go.
     pub async fn close(self) {
         self.inner.in_flight.idle().await;
-        self.inner.writables.borrow_mut().clear();
+        let writables = std::mem::take(&mut *self.inner.writables.borrow_mut());
+        for (file, writable) in writables {
+            let attempt = Attempt::new("close", &self.inner.layout.segment(file), 0, 0);
+            if let Err(error) = close_writable(writable, &attempt).await {
+                tracing::warn!(%error, "closing a segment failed");
+            }
+        }
         if let Err(error) = self.inner.handles.close_idle().await {
             tracing::warn!(%error, "closing a read handle failed");
         }
@@ -252,25 +258,33 @@ impl Inner {
         let layout = self.layout.clone();
         let prepared = blocking(move || segments::prepare(&layout, file, length)).await;
         let draft = prepared.map_err(|error| attempt.failed(&error))?;
-        let opened = Writable::open(&draft.path, self.sync, attempt).await;
-        let (layout, placing) = (self.layout.clone(), draft.clone());
-        let placed = match opened {
-            Ok(writable) => blocking(move || segments::place(&layout, &placing, file))
-                .await
-                .map(|()| writable)
-                .map_err(|error| attempt.failed(&error)),
-            Err(error) => Err(error),
-        };
-        let written_before = draft.written_before;
-        match placed {
+        match self.open_and_place(&draft, file, attempt).await {
             Ok(writable) => {
                 self.writables.borrow_mut().insert(file, Rc::new(writable));
+                let written_before = draft.written_before;
                 Ok(DiskResult::Created { written_before })
             }
             Err(error) => {
                 let given_up = blocking(move || segments::discard(&draft)).await;
                 given_up.map_err(|error| attempt.failed(&error))?;
                 Err(error)
+            }
+        }
+    }
+
+    async fn open_and_place(
+        &self,
+        draft: &Draft,
+        file: SegmentFile,
+        attempt: &Attempt,
+    ) -> Result<Writable, DiskError> {
+        let writable = Writable::open(&draft.path, self.sync, attempt).await?;
+        let (layout, draft) = (self.layout.clone(), draft.clone());
+        match blocking(move || segments::place(&layout, &draft, file)).await {
+            Ok(()) => Ok(writable),
+            Err(error) => {
+                writable.close(attempt).await?;
+                Err(attempt.failed(&error))
             }
         }
     }
@@ -318,9 +332,13 @@ impl Inner {
     async fn read(&self, file: SegmentFile, offset: u64, length: usize) -> Outcome {
         check_stretch(offset, length, READ_BYTES_MAX);
         let attempt = self.attempt("read", file, offset, length);
-        let written = self.writables.borrow().get(&file).cloned();
+        let written = self
+            .writables
+            .borrow()
+            .get(&file)
+            .map(|target| Rc::clone(target.file()));
         let source = match written {
-            Some(writable) => Rc::clone(writable.file()),
+            Some(source) => source,
             None => self.read_handle(file, &attempt).await?,
         };
         if length <= READ_CHUNK_BYTES {
@@ -378,8 +396,8 @@ impl Inner {
         writable.in_flight().idle().await;
         let cut = blocking(move || segments::cut(&path, length)).await;
         cut.map_err(|error| attempt.failed(&error))?;
-        writable.release(&attempt)?;
         self.writables.borrow_mut().remove(&file);
+        close_writable(writable, &attempt).await?;
         Ok(DiskResult::Finished)
     }
 
@@ -413,6 +431,14 @@ impl Inner {
         length: usize,
     ) -> Attempt {
         Attempt::new(operation, &self.layout.segment(file), offset, length as u64)
+    }
+}
+
+/// Closes a file that has no write in flight.
+async fn close_writable(writable: Rc<Writable>, attempt: &Attempt) -> Result<(), DiskError> {
+    match Rc::into_inner(writable) {
+        Some(writable) => writable.close(attempt).await,
+        None => unreachable!("only writes in flight share it, and there are none"),
     }
 }
 

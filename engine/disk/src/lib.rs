@@ -34,6 +34,8 @@ mod lock;
 pub mod probe;
 mod registry;
 mod segments;
+#[cfg(test)]
+mod trial_tests;
 mod writable;
 
 pub use boot::FileBootDisk;

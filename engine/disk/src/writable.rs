@@ -58,14 +58,16 @@ impl Writable {
             poisoned,
             in_flight: Rc::default(),
         };
-        match lock::try_lock(writable.descriptor()) {
-            Ok(true) => Ok(writable),
+        let error = match lock::try_lock(writable.descriptor()) {
+            Ok(true) => return Ok(writable),
             Ok(false) => {
                 let message = "another process holds the lock of a file that is not in use";
-                Err(attempt.because(DiskFailure::Locked, message))
+                attempt.because(DiskFailure::Locked, message)
             }
-            Err(error) => Err(attempt.failed(&error)),
-        }
+            Err(error) => attempt.failed(&error),
+        };
+        writable.close(attempt).await?;
+        Err(error)
     }
 
     /// The file, for reading.
@@ -108,9 +110,14 @@ impl Writable {
         self.settle(written, length, attempt).await
     }
 
-    /// Lets the lock go; the file is closed when its last reader is done.
-    pub(crate) fn release(&self, attempt: &Attempt) -> Result<(), DiskError> {
-        lock::unlock(self.descriptor()).map_err(|error| attempt.failed(&error))
+    /// Lets the lock go and closes the file; if it is still being read, the last read closes it.
+    /// glommio closes a file that is only dropped some time later, or never when its executor ends.
+    pub(crate) async fn close(self, attempt: &Attempt) -> Result<(), DiskError> {
+        lock::unlock(self.descriptor()).map_err(|error| attempt.failed(&error))?;
+        let closed = self.file.close_rc().await;
+        closed
+            .map(drop)
+            .map_err(|error| attempt.failed_in_ring(&error))
     }
 
     fn check(&self, attempt: &Attempt) -> Result<(), DiskError> {
@@ -159,3 +166,7 @@ fn copy_padded(parts: &[Bytes], target: &mut [u8]) {
     }
     rest.fill(0);
 }
+
+#[cfg(test)]
+#[path = "writable_tests.rs"]
+mod tests;
