@@ -46,3 +46,18 @@ pub const ALPN: &[u8] = b"nova/1";
 
 /// The code that a finished direction of a lane, or an orderly closed connection, is stopped with.
 pub const CLOSE_CODE_NONE: u32 = 0;
+
+#[cfg(test)]
+mod answers_tests;
+#[cfg(test)]
+mod corruption_tests;
+#[cfg(test)]
+mod golden_tests;
+#[cfg(test)]
+mod limits_tests;
+#[cfg(test)]
+mod pipe_tests;
+#[cfg(test)]
+mod places_tests;
+#[cfg(test)]
+mod samples_tests;

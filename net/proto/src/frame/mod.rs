@@ -254,7 +254,7 @@ pub(crate) enum Frame {
 }
 
 impl Frame {
-    /// Reads the head. The batch, if there is one, is left to [`RawBatch::check`].
+    /// Reads the head. The batch, if there is one, is left to [`RawBatch`].
     pub(crate) fn decode(raw: RawFrame) -> Result<Frame, ProtocolError> {
         let RawFrame { kind, head, batch } = raw;
         let frame = match kind {
