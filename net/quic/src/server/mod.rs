@@ -124,7 +124,7 @@ impl Endpoint {
                 config: RefCell::new(config),
                 counts: Counts::default(),
                 live: RefCell::default(),
-                step: Cell::new(window::step(0)),
+                step: Cell::new(window::STEP_FIRST),
             }),
         })
     }
@@ -222,7 +222,7 @@ impl Shared {
     /// Brings the windows of all connections to the share of their number, if the number has
     /// crossed a step.
     fn share_windows(&self) {
-        let step = window::step(self.live.borrow().len() as u64);
+        let step = window::next_step(self.step.get(), self.live.borrow().len() as u64);
         if step == self.step.replace(step) {
             return;
         }

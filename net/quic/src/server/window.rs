@@ -3,9 +3,9 @@
 //! ```text
 //! share(open) = budget / (2 * open), within [least, most]        2: receiving and sending
 //! ```
-//! The share follows the number of open connections in steps of a factor of two, so that a change
-//! of the number touches the others only when it crosses a power of two: with 1,000 connections
-//! that is once in 500 openings, not each time.
+//! The share follows the number of open connections in steps of a factor of two, because a step
+//! touches every connection. It goes up when the number exceeds it, and down only when the number
+//! has fallen to a quarter: connections that come and go around a power of two move nothing.
 //!
 //! # Invariants
 //! - With at most [`connections_max`] connections the shares sum up to at most the budget.
@@ -23,10 +23,19 @@ pub(crate) fn connections_max(params: &ServerParams) -> u64 {
     u64::from(params.connections_max).min(fed)
 }
 
-/// The step `open` connections are on: the next power of two.
-pub(crate) fn step(open: u64) -> u64 {
-    open.max(1).next_power_of_two()
+/// The step for `open` connections that were on step `current`: never less than `open`.
+pub(crate) fn next_step(current: u64, open: u64) -> u64 {
+    if open > current {
+        open.next_power_of_two()
+    } else if open <= current / 4 {
+        (2 * open.max(1)).next_power_of_two()
+    } else {
+        current
+    }
 }
+
+/// The step of an endpoint without connections.
+pub(crate) const STEP_FIRST: u64 = 1;
 
 /// Window for each direction of each connection on a step.
 pub(crate) fn share(params: &ServerParams, step: u64) -> u32 {
