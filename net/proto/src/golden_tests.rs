@@ -60,3 +60,28 @@ fn canary_a_changed_byte_is_seen() {
     bytes[20] ^= 1;
     assert_ne!(decode([Bytes::from(bytes)]), Ok(Some(frame.clone())));
 }
+
+/// docs/PROTOCOL.md lists every kind and its number, and its example is a golden file.
+#[test]
+fn the_protocol_page_tells_the_truth() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/PROTOCOL.md");
+    let page = std::fs::read_to_string(path).expect("the page is there");
+    for kind in Kind::ALL {
+        let number = kind as u8;
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| 0x{number:02x} | `{kind}` |")));
+        let row = row.unwrap_or_else(|| panic!("{kind} is not listed"));
+        let head = kind.head_bytes();
+        if head.start() == head.end() {
+            let length = format!("| {} |", head.start());
+            assert!(row.contains(&length), "{row}: its head has {length}");
+        }
+    }
+    for code in 0x01..=0x0c {
+        let row = format!("| {code:#04x} | `");
+        assert!(page.contains(&row), "error {code:#04x} is not listed");
+    }
+    let acked = encode(&frames()[8]);
+    assert!(page.contains(&hex(&acked)), "example");
+}
