@@ -15,7 +15,7 @@
 
 use nova_model::record::RecordView;
 use nova_model::request::{ReadLimits, ReadOpen, ReadOpened, ReadStart};
-use nova_model::{Position, Record, SequenceNumber, StoredBatch};
+use nova_model::{Position, Record, SequenceNumber, StoredBatch, StreamId};
 
 /// The star left records out without a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -106,6 +106,11 @@ impl ReadCursor {
     /// The record that is next, once a session was open.
     pub fn next(&self) -> Option<SequenceNumber> {
         self.next
+    }
+
+    /// The incarnation that is read, once a session was open or if it was asked for.
+    pub fn stream_id(&self) -> Option<StreamId> {
+        self.open.stream_id
     }
 
     /// The committed tail as last told.

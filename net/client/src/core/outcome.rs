@@ -45,14 +45,14 @@ pub enum AppendError {
     Refused(Refusal),
     /// It was sent, and whether it was applied is not known.
     #[error("the outcome of the append is not known; look for it at {} or later", .0.since)]
-    Ambiguous(Ambiguity),
+    Ambiguous(Box<Ambiguity>),
     /// The retry budget is spent. The producer is broken for good.
     #[error("no session with the star within the retry budget{}", last_words(.last))]
     Unavailable {
         /// What is needed to find out, if it was sent; `None` if nothing of it ever left.
-        sent: Option<Ambiguity>,
+        sent: Option<Box<Ambiguity>>,
         /// The last refusal, if the star spoke at all.
-        last: Option<Refusal>,
+        last: Option<Box<Refusal>>,
     },
     /// The address of the leader does not resolve. Nothing of this append ever left.
     #[error("the address of the stream's leader, '{address}', does not resolve")]
@@ -65,7 +65,7 @@ pub enum AppendError {
     Closed,
 }
 
-fn last_words(last: &Option<Refusal>) -> String {
+fn last_words(last: &Option<Box<Refusal>>) -> String {
     last.as_ref()
         .map_or_else(String::new, |refusal| format!("; at last: {refusal}"))
 }
@@ -94,7 +94,7 @@ impl AppendError {
     pub fn ambiguity(&self) -> Option<&Ambiguity> {
         match self {
             AppendError::Ambiguous(ambiguity) => Some(ambiguity),
-            AppendError::Unavailable { sent, .. } => sent.as_ref(),
+            AppendError::Unavailable { sent, .. } => sent.as_deref(),
             AppendError::Refused(_)
             | AppendError::HolderUnresolvable { .. }
             | AppendError::Closed => None,

@@ -301,10 +301,11 @@ impl Producer {
     /// that is dropped; one that is closed in order is drained before.
     pub fn abandon(&mut self, batcher: &mut Batcher) {
         self.lose_session();
-        self.fail_all(AppendError::Closed, None);
+        let error = self.broken().cloned().unwrap_or(AppendError::Closed);
+        self.fail_all(error.clone(), None);
         self.refuse_staged = None;
         while let Some(cut) = batcher.take() {
-            self.resolve(cut.number, Err(AppendError::Closed));
+            self.resolve(cut.number, Err(error.clone()));
         }
         if self.broken().is_none() {
             self.actions.push_back(Action::Disconnect);
@@ -349,7 +350,7 @@ impl Producer {
 
     fn give_up(&mut self) {
         self.lose_session();
-        let last = self.last_refusal.take();
+        let last = self.last_refusal.take().map(Box::new);
         let error = AppendError::Unavailable { sent: None, last };
         self.fail_all(error.clone(), None);
         self.actions.push_back(Action::Disconnect);
@@ -386,8 +387,8 @@ impl Producer {
         self.refuse_staged = Some(error);
     }
 
-    fn ambiguity(&self, pending: &Pending, refusal: Option<Refusal>) -> super::Ambiguity {
-        pending.ambiguity(self.stream_id, refusal)
+    fn ambiguity(&self, pending: &Pending, refusal: Option<Refusal>) -> Box<super::Ambiguity> {
+        Box::new(pending.ambiguity(self.stream_id, refusal))
     }
 
     fn resolve(&mut self, batch: BatchNumber, result: Result<Ack, AppendError>) {

@@ -1,0 +1,292 @@
+//! Buckets, streams and the star itself.
+//!
+//! # Invariants
+//! - A page of streams is in key order over all cores, without gaps.
+
+use crate::client::Client;
+use crate::error::ClientError;
+use crate::star::unfit_answer;
+use nova_model::limits::STAR_CORES_MAX;
+use nova_model::request::{Answer, BucketInfo, Page, Request, StarInfo, StreamInfo};
+use nova_model::settings::{BucketSettings, StreamSettings};
+use nova_model::{BucketName, Conditions, FencingToken, Position, SequenceNumber, StreamName};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed<T> {
+    /// In byte order of their names.
+    pub items: Vec<T>,
+    /// Whether there are more after the last.
+    pub has_more: bool,
+}
+
+impl Client {
+    /// Makes a bucket; `ALREADY_EXISTS` if it is there.
+    pub async fn create_bucket(
+        &self,
+        name: BucketName,
+        settings: BucketSettings,
+    ) -> Result<BucketInfo, ClientError> {
+        Ok(self.make_bucket(name, settings, true).await?.0)
+    }
+
+    /// Makes a bucket or finds it there; and whether it was made now.
+    pub async fn ensure_bucket(
+        &self,
+        name: BucketName,
+        settings: BucketSettings,
+    ) -> Result<(BucketInfo, bool), ClientError> {
+        self.make_bucket(name, settings, false).await
+    }
+
+    async fn make_bucket(
+        &self,
+        name: BucketName,
+        settings: BucketSettings,
+        exclusive: bool,
+    ) -> Result<(BucketInfo, bool), ClientError> {
+        let at = name.to_string();
+        let request = Request::CreateBucket {
+            name,
+            settings,
+            exclusive,
+        };
+        bucket(self.star.request(&at, request, !exclusive).await?)
+    }
+
+    /// Tells a bucket's settings.
+    pub async fn describe_bucket(&self, name: BucketName) -> Result<BucketInfo, ClientError> {
+        let at = name.to_string();
+        let answer = self
+            .star
+            .request(&at, Request::DescribeBucket { name }, true)
+            .await?;
+        Ok(bucket(answer)?.0)
+    }
+
+    /// Replaces a bucket's settings.
+    pub async fn reconfigure_bucket(
+        &self,
+        name: BucketName,
+        settings: BucketSettings,
+    ) -> Result<BucketInfo, ClientError> {
+        let at = name.to_string();
+        let request = Request::ReconfigureBucket { name, settings };
+        Ok(bucket(self.star.request(&at, request, true).await?)?.0)
+    }
+
+    /// Deletes a bucket that holds no stream.
+    pub async fn delete_bucket(&self, name: BucketName) -> Result<(), ClientError> {
+        let at = name.to_string();
+        deleted(
+            self.star
+                .request(&at, Request::DeleteBucket { name }, false)
+                .await?,
+        )
+    }
+
+    /// Lists buckets.
+    pub async fn list_buckets(&self, page: Page) -> Result<Listed<BucketInfo>, ClientError> {
+        match self
+            .star
+            .request("", Request::ListBuckets { page }, true)
+            .await?
+        {
+            Answer::Buckets { items, has_more } => Ok(Listed { items, has_more }),
+            _ => Err(unfit_answer()),
+        }
+    }
+
+    /// Makes a stream; `ALREADY_EXISTS` if it is there.
+    pub async fn create_stream(
+        &self,
+        name: StreamName,
+        settings: StreamSettings,
+    ) -> Result<StreamInfo, ClientError> {
+        Ok(self.make_stream(name, settings, true).await?.0)
+    }
+
+    /// Makes a stream or finds it there; and whether it was made now.
+    pub async fn ensure_stream(
+        &self,
+        name: StreamName,
+        settings: StreamSettings,
+    ) -> Result<(StreamInfo, bool), ClientError> {
+        self.make_stream(name, settings, false).await
+    }
+
+    async fn make_stream(
+        &self,
+        name: StreamName,
+        settings: StreamSettings,
+        exclusive: bool,
+    ) -> Result<(StreamInfo, bool), ClientError> {
+        let at = name.to_string();
+        let request = Request::CreateStream {
+            name,
+            settings,
+            exclusive,
+        };
+        stream(self.star.request(&at, request, !exclusive).await?)
+    }
+
+    /// Tells a stream's settings and state.
+    pub async fn describe_stream(&self, name: StreamName) -> Result<StreamInfo, ClientError> {
+        let at = name.to_string();
+        let answer = self
+            .star
+            .request(&at, Request::DescribeStream { name }, true)
+            .await?;
+        Ok(stream(answer)?.0)
+    }
+
+    /// Changes the settings that are said; the others stay.
+    pub async fn reconfigure_stream(
+        &self,
+        name: StreamName,
+        change: StreamSettings,
+    ) -> Result<StreamInfo, ClientError> {
+        let at = name.to_string();
+        let request = Request::ReconfigureStream { name, change };
+        Ok(stream(self.star.request(&at, request, true).await?)?.0)
+    }
+
+    /// Deletes a stream with all its records.
+    pub async fn delete_stream(&self, name: StreamName) -> Result<(), ClientError> {
+        let at = name.to_string();
+        deleted(
+            self.star
+                .request(&at, Request::DeleteStream { name }, false)
+                .await?,
+        )
+    }
+
+    /// Lists the streams of a bucket: every core is asked for the page, the answers are merged.
+    pub async fn list_streams(
+        &self,
+        bucket: BucketName,
+        page: Page,
+    ) -> Result<Listed<StreamInfo>, ClientError> {
+        let star = self.describe_star().await?;
+        let mut asked = JoinSet::new();
+        for core in star.cores.into_iter().take(STAR_CORES_MAX) {
+            let star = Arc::clone(&self.star);
+            let request = Request::ListStreams {
+                bucket: bucket.clone(),
+                page: page.clone(),
+            };
+            asked.spawn(async move { star.request_at(&core.address, request).await });
+        }
+        let mut pages = Vec::new();
+        while let Some(joined) = asked.join_next().await {
+            match joined.map_err(|_| ClientError::Closed)?? {
+                Answer::Streams { items, has_more } => pages.push(Listed { items, has_more }),
+                _ => return Err(unfit_answer()),
+            }
+        }
+        Ok(merge(pages, page.limit as usize))
+    }
+
+    /// Tells the committed tail: no append that was acknowledged before is past it.
+    pub async fn check_tail(&self, name: StreamName) -> Result<Position, ClientError> {
+        let at = name.to_string();
+        match self
+            .star
+            .request(&at, Request::CheckTail { name }, true)
+            .await?
+        {
+            Answer::Tail(tail) => Ok(tail),
+            _ => Err(unfit_answer()),
+        }
+    }
+
+    /// Installs a fencing token, durably and in order with appends; the tail it was installed at.
+    /// The conditions say which token and which tail must be there now.
+    pub async fn fence(
+        &self,
+        name: StreamName,
+        token: FencingToken,
+        conditions: Conditions,
+    ) -> Result<Position, ClientError> {
+        let at = name.to_string();
+        let is_repeatable = conditions == Conditions::default();
+        let request = Request::Fence {
+            name,
+            token,
+            conditions,
+        };
+        match self.star.request(&at, request, is_repeatable).await? {
+            Answer::Fenced { tail } => Ok(tail),
+            _ => Err(unfit_answer()),
+        }
+    }
+
+    /// Forgets the records before `first`, durably and in order with appends; the first record
+    /// that is left and the tail.
+    pub async fn trim(
+        &self,
+        name: StreamName,
+        first: SequenceNumber,
+        conditions: Conditions,
+    ) -> Result<(SequenceNumber, Position), ClientError> {
+        let at = name.to_string();
+        let is_repeatable = conditions.match_sequence.is_none();
+        let request = Request::Trim {
+            name,
+            first,
+            conditions,
+        };
+        match self.star.request(&at, request, is_repeatable).await? {
+            Answer::Trimmed { first, tail } => Ok((first, tail)),
+            _ => Err(unfit_answer()),
+        }
+    }
+
+    /// Tells who the star is and where its cores are.
+    pub async fn describe_star(&self) -> Result<StarInfo, ClientError> {
+        match self.star.request("", Request::DescribeStar, true).await? {
+            Answer::Star(info) => Ok(info),
+            _ => Err(unfit_answer()),
+        }
+    }
+}
+
+fn bucket(answer: Answer) -> Result<(BucketInfo, bool), ClientError> {
+    match answer {
+        Answer::Bucket { info, created } => Ok((info, created)),
+        _ => Err(unfit_answer()),
+    }
+}
+
+fn stream(answer: Answer) -> Result<(StreamInfo, bool), ClientError> {
+    match answer {
+        Answer::Stream { info, created } => Ok((info, created)),
+        _ => Err(unfit_answer()),
+    }
+}
+
+fn deleted(answer: Answer) -> Result<(), ClientError> {
+    match answer {
+        Answer::Deleted => Ok(()),
+        _ => Err(unfit_answer()),
+    }
+}
+
+/// One page out of those of all cores. Each core gave its first `limit` streams of the page, so
+/// the first `limit` of all are among them; a core's page may end before that only if it has no
+/// more. A stream on its way from one core to another may be in two pages: it is told once.
+fn merge(pages: Vec<Listed<StreamInfo>>, limit: usize) -> Listed<StreamInfo> {
+    let mut has_more = pages.iter().any(|page| page.has_more);
+    let mut items: Vec<StreamInfo> = pages.into_iter().flat_map(|page| page.items).collect();
+    items.sort_by(|a, b| a.name.key.cmp(&b.name.key).then(b.epoch.cmp(&a.epoch)));
+    items.dedup_by(|later, first| later.name == first.name);
+    has_more |= items.len() > limit;
+    items.truncate(limit);
+    Listed { items, has_more }
+}
+
+#[cfg(test)]
+#[path = "admin_tests.rs"]
+mod tests;

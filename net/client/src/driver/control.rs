@@ -1,0 +1,145 @@
+//! Requests and one-shot appends: one control lane per address, in a task of its own.
+//!
+//! ```text
+//!   ask(address) -> bounded mailbox -> task: Pipe<ControlLane> -> answer to whoever asked
+//! ```
+//! The task begins with the first request to its address and ends when its lane is lost or no
+//! client is left; the next request begins another one.
+//!
+//! # Invariants
+//! - A request that never left is told apart from one without an answer.
+//! - At most the window of the lane is unanswered; as many more wait in the mailbox.
+
+use crate::driver::dialer::DialError;
+use crate::driver::pipe::{Lost, Pipe};
+use crate::star::Star;
+use nova_model::limits::CONTROL_WINDOW_REQUESTS;
+use nova_model::request::{Ack, Answer, OneShotAppend, Request};
+use nova_model::{EncodedBatch, Refusal};
+use nova_proto::RequestId;
+use nova_proto::client::{ControlEvent, ControlLane};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+
+/// Addresses with a lane; beyond, those whose task has ended are dropped.
+const LANES_MAX: usize = 1024;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub(crate) enum Ask {
+    Request(Request),
+    Append(OneShotAppend, EncodedBatch),
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Answer(Answer),
+    Ack(Ack),
+}
+
+/// Why nothing came back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ControlError {
+    /// The address does not resolve.
+    Unresolvable { address: String },
+    /// It never left.
+    NotSent,
+    /// It left, and the lane was lost before an answer.
+    Unanswered,
+}
+
+type Outcome = Result<Result<Reply, Refusal>, ControlError>;
+
+struct Call {
+    ask: Ask,
+    reply: oneshot::Sender<Outcome>,
+}
+
+/// The control lanes of a client.
+#[derive(Debug, Default)]
+pub(crate) struct Controls {
+    lanes: Mutex<BTreeMap<String, mpsc::Sender<Call>>>,
+}
+
+impl Controls {
+    /// Asks at an address and waits for what comes back.
+    pub(crate) async fn ask(&self, star: &Star, address: &str, ask: Ask) -> Outcome {
+        let lane = match self.lane(address) {
+            Some(lane) => lane,
+            None => self.open(star, address).await?,
+        };
+        let (reply, answer) = oneshot::channel();
+        if lane.send(Call { ask, reply }).await.is_err() {
+            return Err(ControlError::NotSent);
+        }
+        // The task answers every call it takes; a call that it did not take is dropped with the
+        // mailbox.
+        answer.await.unwrap_or(Err(ControlError::NotSent))
+    }
+
+    fn lane(&self, address: &str) -> Option<mpsc::Sender<Call>> {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.get(address).filter(|lane| !lane.is_closed()).cloned()
+    }
+
+    async fn open(&self, star: &Star, address: &str) -> Result<mpsc::Sender<Call>, ControlError> {
+        let connection = star.dialer.connection(&star.source, address).await;
+        let connection = connection.map_err(|error| match error {
+            DialError::Unresolvable { address } => ControlError::Unresolvable { address },
+            DialError::Unreachable => ControlError::NotSent,
+        })?;
+        let pipe = Pipe::open(connection, ControlLane::new()).await;
+        let pipe = pipe.map_err(|Lost| ControlError::NotSent)?;
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another call may have opened one meanwhile; this one is closed again then.
+        if let Some(lane) = lanes.get(address)
+            && !lane.is_closed()
+        {
+            return Ok(lane.clone());
+        }
+        if lanes.len() >= LANES_MAX {
+            lanes.retain(|_, lane| !lane.is_closed());
+        }
+        let (lane, mailbox) = mpsc::channel(CONTROL_WINDOW_REQUESTS);
+        lanes.insert(address.to_owned(), lane.clone());
+        tokio::spawn(run(pipe, mailbox));
+        Ok(lane)
+    }
+}
+
+async fn run(mut pipe: Pipe<ControlLane>, mut mailbox: mpsc::Receiver<Call>) {
+    let mut waiting: BTreeMap<RequestId, oneshot::Sender<Outcome>> = BTreeMap::new();
+    loop {
+        let has_room = pipe.lane.window_free() > 0;
+        tokio::select! {
+            call = mailbox.recv(), if has_room => match call {
+                Some(Call { ask, reply }) => {
+                    let id = match &ask {
+                        Ask::Request(request) => pipe.lane.request(request),
+                        Ask::Append(append, batch) => pipe.lane.append_once(append, batch),
+                    };
+                    waiting.insert(id, reply);
+                }
+                None => break,
+            },
+            turned = pipe.turn() => if turned == Err(Lost) {
+                break;
+            },
+        }
+        while let Some(event) = pipe.lane.poll_event() {
+            let (id, outcome) = match event {
+                ControlEvent::Answered(id, answer) => (id, answer.map(Reply::Answer)),
+                ControlEvent::AppendedOnce(id, ack) => (id, ack.map(Reply::Ack)),
+            };
+            if let Some(reply) = waiting.remove(&id) {
+                // Whoever asked may have stopped waiting.
+                let _ = reply.send(Ok(outcome));
+            }
+        }
+    }
+    for (_, reply) in waiting {
+        let _ = reply.send(Err(ControlError::Unanswered));
+    }
+}

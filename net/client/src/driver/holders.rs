@@ -1,0 +1,68 @@
+//! Who leads which stream, as far as redirects told, until that address fails.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Streams and buckets remembered; beyond, all is forgotten and learnt again by redirects.
+const HOLDERS_MAX: usize = 16_384;
+
+/// What redirects told, by the name of the stream or bucket.
+#[derive(Debug, Default)]
+pub(crate) struct Holders {
+    known: Mutex<BTreeMap<String, String>>,
+}
+
+impl Holders {
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned()
+    }
+
+    pub(crate) fn remember(&self, name: &str, address: &str) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.get(name).is_some_and(|old| old == address) {
+            return;
+        }
+        if known.len() >= HOLDERS_MAX {
+            known.clear();
+        }
+        known.insert(name.to_owned(), address.to_owned());
+    }
+
+    /// Forgets an address that failed, unless another one was learnt meanwhile.
+    pub(crate) fn forget(&self, name: &str, address: &str) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.get(name).is_some_and(|old| old == address) {
+            known.remove(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_is_remembered_until_its_own_address_fails() {
+        let holders = Holders::default();
+        holders.remember("b/s", "one:1");
+        holders.remember("b/s", "two:1");
+        holders.forget("b/s", "one:1");
+        assert_eq!(holders.get("b/s").as_deref(), Some("two:1"));
+        holders.forget("b/s", "two:1");
+        assert_eq!(holders.get("b/s"), None);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let holders = Holders::default();
+        for n in 0..=HOLDERS_MAX {
+            holders.remember(&format!("b/{n}"), "one:1");
+        }
+        assert_eq!(holders.get("b/0"), None);
+        assert!(holders.get(&format!("b/{HOLDERS_MAX}")).is_some());
+    }
+}
