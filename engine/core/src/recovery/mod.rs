@@ -24,6 +24,7 @@ pub mod cases;
 mod damage;
 mod pieces;
 mod report;
+mod roles;
 mod scan;
 mod survey;
 
@@ -36,8 +37,8 @@ use crate::segment::{Checks, LogEnd, SegmentHeader};
 use crate::state::StreamState;
 use nova_model::limits::BLOCK_BYTES;
 use nova_model::{Incarnation, LogId, SegmentId, SegmentNumber, StarId, StreamId};
-use pieces::Pieces;
-use scan::{Ending, LOOK_AHEAD_BYTES, Scanned, Task, find_group, scan};
+use roles::Role;
+use scan::{Ending, Scanned, Task, scan};
 use std::sync::Arc;
 use survey::{Head, Survey, Surveyed, survey};
 
@@ -103,22 +104,6 @@ struct Recovery<'a> {
     report: RecoveryReport,
 }
 
-/// What becomes of a segment.
-enum Role {
-    /// Its index is good.
-    Indexed(SealedIndex),
-    /// It is read.
-    Read {
-        id: SegmentId,
-        before: Option<LogEnd>,
-        ending: Ending,
-    },
-    /// It holds no group.
-    WithoutGroups,
-    /// It held groups, of which nothing is left; that was accepted.
-    Gone,
-}
-
 impl Recovery<'_> {
     fn segment(&mut self, survey: &Survey, segment: &Surveyed) -> Result<(), RecoveryError> {
         let file = segment.file;
@@ -145,169 +130,6 @@ impl Recovery<'_> {
             Role::Gone => self.report.damaged.push(whole_range(segment)),
         }
         Ok(())
-    }
-
-    fn role(&mut self, survey: &Survey, segment: &Surveyed) -> Result<Role, RecoveryError> {
-        let seal = survey.seals.get(&segment.file.number);
-        let is_newest = survey
-            .newest()
-            .is_some_and(|own| own.id.number == segment.file.number);
-        if let Head::Own(header) = segment.head
-            && seal.is_some()
-            && self.options.planted.has(PlantedBug::NoSeal)
-        {
-            let before = Some(header.end_before());
-            return Ok(Role::Read {
-                id: header.id,
-                before,
-                ending: Ending::Open,
-            });
-        }
-        let problem = match self.open_index(survey, segment, is_newest)? {
-            Ok(index) => return Ok(Role::Indexed(index)),
-            Err(problem) => problem,
-        };
-        let role = match (segment.head, seal) {
-            (Head::Own(header), Some(seal)) if header.id == seal.id => Role::Read {
-                id: seal.id,
-                before: Some(header.end_before()),
-                ending: Ending::Sealed(*seal),
-            },
-            (Head::Own(_), Some(_)) => self.gone(segment)?,
-            (Head::Own(header), None) if header.closed => Role::WithoutGroups,
-            (Head::Own(header), None) if is_newest => Role::Read {
-                id: header.id,
-                before: Some(header.end_before()),
-                ending: Ending::Open,
-            },
-            (Head::Own(header), None) => match self.first_group(segment, header.id.star)? {
-                None => Role::WithoutGroups,
-                Some(_) => Role::Read {
-                    id: header.id,
-                    before: Some(header.end_before()),
-                    ending: Ending::Whole,
-                },
-            },
-            (Head::Lost(_), _) => self.headless(survey, segment)?,
-        };
-        let was_sealed = matches!(&role, Role::Read { ending, .. } if *ending != Ending::Open);
-        if was_sealed || (segment.has_index && problem != RebuildReason::Missing) {
-            self.report.rebuilt.push((segment.file, problem));
-        }
-        Ok(role)
-    }
-
-    /// A segment whose first block is not its header, and which has no good index.
-    fn headless(&mut self, survey: &Survey, segment: &Surveyed) -> Result<Role, RecoveryError> {
-        let seal = survey.seals.get(&segment.file.number);
-        let star = survey.newest().map(|own| own.id.star);
-        let group = match star {
-            Some(star) => self.first_group(segment, star)?,
-            None => self.first_group_of_any_star(segment)?,
-        };
-        let Some(id) = group else {
-            return match seal {
-                Some(_) => self.gone(segment),
-                None => Ok(Role::WithoutGroups),
-            };
-        };
-        if !self.options.allow_corrupt {
-            let Head::Lost(damage) = segment.head else {
-                unreachable!("called for segments without a header");
-            };
-            let range = Box::new(whole_range(segment));
-            return Err(RecoveryError::Damaged {
-                range,
-                flaw: Flaw::Header(damage),
-            });
-        }
-        let is_last = survey
-            .newest()
-            .is_none_or(|own| own.id.number < segment.file.number);
-        let ending = match seal {
-            Some(seal) => Ending::Sealed(*seal),
-            None if is_last => Ending::Open,
-            None => Ending::Whole,
-        };
-        Ok(Role::Read {
-            id,
-            before: None,
-            ending,
-        })
-    }
-
-    fn gone(&self, segment: &Surveyed) -> Result<Role, RecoveryError> {
-        if self.options.allow_corrupt {
-            return Ok(Role::Gone);
-        }
-        let range = Box::new(whole_range(segment));
-        Err(RecoveryError::Damaged {
-            range,
-            flaw: Flaw::Emptied,
-        })
-    }
-
-    /// Opens the index of a segment if it can stand for the segment.
-    fn open_index(
-        &mut self,
-        survey: &Survey,
-        segment: &Surveyed,
-        is_newest: bool,
-    ) -> Result<Result<SealedIndex, RebuildReason>, RecoveryError> {
-        if !segment.has_index {
-            return Ok(Err(RebuildReason::Missing));
-        }
-        let mapped = self.disk.map_index(segment.file)?;
-        let index = match SealedIndex::open(segment.file, mapped) {
-            Ok(index) => index,
-            Err(damage) => return Ok(Err(RebuildReason::Damaged(damage))),
-        };
-        let seal = survey.seals.get(&segment.file.number);
-        let other_id = match segment.head {
-            Head::Own(header) => header.id != index.id(),
-            Head::Lost(_) => false,
-        };
-        if other_id || seal.is_some_and(|seal| LogEnd::from(Some(*seal)) != index.end()) {
-            return Ok(Err(RebuildReason::OtherEnd));
-        }
-        if seal.is_none() && is_newest {
-            // An earlier recovery stored it and was cut short before the seal was written. It
-            // counts only if that recovery came to its end with this segment.
-            if segment.size != index.end().length {
-                return Ok(Err(RebuildReason::Missing));
-            }
-            if let Err(damage) = index.verify() {
-                return Ok(Err(RebuildReason::Damaged(damage)));
-            }
-        }
-        if matches!(segment.head, Head::Lost(_)) {
-            self.report.headers_lost.push(segment.file);
-        }
-        Ok(Ok(index))
-    }
-
-    /// The id in the first whole group of the segment, among those that can be in its beginning.
-    fn first_group(
-        &mut self,
-        segment: &Surveyed,
-        star: StarId,
-    ) -> Result<Option<SegmentId>, RecoveryError> {
-        let id = self.first_group_of_any_star(segment)?;
-        Ok(id.filter(|id| id.star == star))
-    }
-
-    fn first_group_of_any_star(
-        &mut self,
-        segment: &Surveyed,
-    ) -> Result<Option<SegmentId>, RecoveryError> {
-        let SegmentFile { log, number } = segment.file;
-        let block = BLOCK_BYTES as u64;
-        let to = segment.size.min(block + LOOK_AHEAD_BYTES);
-        let mut pieces = Pieces::new(self.disk, segment.file, segment.size);
-        let found = find_group(&mut pieces, block, to, |header| {
-            header.segment.log == log && header.segment.number == number
-        })?;
-        Ok(found.map(|(_, header)| header.segment))
     }
 
     fn read(

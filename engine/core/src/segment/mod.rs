@@ -36,3 +36,7 @@ pub use layout::{
     SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, blocks,
 };
 pub(crate) use layout::{FieldReader, FieldWriter};
+
+#[cfg(test)]
+#[path = "samples_tests.rs"]
+pub(crate) mod samples;
