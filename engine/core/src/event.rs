@@ -48,6 +48,8 @@ pub enum Event {
     ReaderRefused(ReaderKey, Refusal),
     /// The reader's next batch.
     ReaderBatch(ReaderKey, StoredBatch),
+    /// The batches for the reader's last credit are out: it may give the next.
+    ReaderCredited(ReaderKey),
     /// The reader has all that is durable.
     ReaderCaughtUp(ReaderKey, Position),
     /// Nothing new for a while; the tail is still this.

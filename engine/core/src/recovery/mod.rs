@@ -375,5 +375,14 @@ fn accepted_range(file: SegmentFile, span: DamagedSpan, states: Vec<StreamState>
 }
 
 #[cfg(test)]
+#[path = "crash_tests.rs"]
+mod crash_tests;
+#[cfg(test)]
+#[path = "damage_tests.rs"]
+mod damage_tests;
+#[cfg(test)]
+#[path = "memory_disk_tests.rs"]
+mod memory_disk;
+#[cfg(test)]
 #[path = "recovery_tests.rs"]
 mod tests;

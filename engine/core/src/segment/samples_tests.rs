@@ -138,8 +138,26 @@ impl Image {
         self.push_knowing(entries, self.end.last_group);
     }
 
+    /// Adds bytes of a group behind the end that are no part of the segment: neither end nor index
+    /// know of it.
+    pub(crate) fn push_late(&mut self, entries: &[Entry]) {
+        let end = self.end;
+        self.push_unjudged(entries);
+        self.end = end;
+    }
+
+    /// Adds a group without asking whether its entries fit.
+    pub(crate) fn push_unjudged(&mut self, entries: &[Entry]) {
+        self.push_bytes(entries, self.end.last_group);
+    }
+
     /// Adds a group that was written when only the groups up to a number were durable.
     pub(crate) fn push_knowing(&mut self, entries: &[Entry], durable_through: GroupNumber) {
+        let (offset, length) = self.push_bytes(entries, durable_through);
+        self.index.apply_group(offset, length, entries);
+    }
+
+    fn push_bytes(&mut self, entries: &[Entry], durable_through: GroupNumber) -> (u64, usize) {
         let context = GroupContext {
             segment: self.header.id,
             number: self.end.last_group.next(),
@@ -150,13 +168,13 @@ impl Image {
         let offset = self.bytes.len() as u64;
         self.bytes.extend_from_slice(&joined(&group));
         self.groups.push((offset, group.content));
-        self.index.apply_group(offset, group.length, entries);
         self.end = LogEnd {
             segment: Some(self.header.id),
             length: self.bytes.len() as u64,
             last_group: context.number,
             last_checksum: group.checksum,
         };
+        (offset, group.length)
     }
 }
 

@@ -54,13 +54,6 @@ impl Shard {
         }
     }
 
-    /// Refuses a batch of a session before it was looked at here, in its place among the answers.
-    pub fn reject_append(&mut self, session: SessionKey, refusal: Refusal) {
-        if let Some(open) = self.sessions.get(&session) {
-            self.reject(session, open.stream, refusal);
-        }
-    }
-
     fn reject(&mut self, session: SessionKey, id: StreamId, refusal: Refusal) {
         if let Some(open) = self.sessions.get_mut(&session) {
             open.is_rejecting = true;

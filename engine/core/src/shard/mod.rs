@@ -140,6 +140,11 @@ impl Shard {
             && self.gate.held() < PENDING_ANSWERS_MAX
     }
 
+    /// Whether all that was admitted is durable and answered, and every event taken.
+    pub fn is_settled(&self) -> bool {
+        self.log.pending_bytes() == 0 && self.gate.held() == 0 && self.events.is_empty()
+    }
+
     /// Streams in memory.
     pub fn streams_loaded(&self) -> usize {
         self.streams.len()

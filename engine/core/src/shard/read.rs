@@ -301,6 +301,7 @@ impl Shard {
         }
         reader.has_credit = false;
         reader.is_caught_up = false;
+        self.events.push_back(Event::ReaderCredited(key));
         Served::Enough
     }
 

@@ -1,0 +1,54 @@
+//! What a star is started with, resolved: every value is there and in range.
+//!
+//! ```text
+//!   flags ----+
+//!             +--> resolve --> ServeConfig --> the start of a star
+//!   file -----+        (what neither says is a default, written down in `resolve`)
+//! ```
+//!
+//! # Invariants
+//! - A [`ServeConfig`] made by [`resolve`] is within the limits of `nova_model::limits`, and the
+//!   certificate's names hold the host that is advertised.
+//!
+//! # Not here
+//! - Whether the machine and the data directory are good enough: the start of the star.
+
+pub mod file;
+pub mod resolve;
+pub mod units;
+
+pub use file::{FileError, read_file};
+pub use resolve::{ConfigError, DATA_DEFAULT, PORT_DEFAULT, ServeSettings, resolve};
+
+use nova_disk::SyncMode;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// All that the start of a star needs to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServeConfig {
+    /// The data directory.
+    pub data: PathBuf,
+    /// The address that every core binds.
+    pub listen: IpAddr,
+    /// UDP port of the first core; core `k` has `port + k`. 0: free ports are picked.
+    pub port: u16,
+    /// The host that clients are told, without a port; the address bound if there is none.
+    pub advertise: Option<String>,
+    /// Number of cores; one for each CPU that this process may use if it is not said.
+    pub cores: Option<usize>,
+    /// Size of a segment file in bytes.
+    pub segment_bytes: u64,
+    /// Serve although stored data is damaged; reads of the damaged ranges are refused `CORRUPT`.
+    pub allow_corrupt: bool,
+    /// How writes become durable.
+    pub sync: SyncMode,
+    /// Bytes of the newest batches that each core keeps in memory for readers.
+    pub recent_bytes: usize,
+    /// Bytes admitted and not yet durable above which a core takes no more appends.
+    pub ingress_bytes: usize,
+    /// Names that the certificate holds beside `localhost`, `127.0.0.1` and `::1`.
+    pub tls_names: Vec<String>,
+    /// How long an idle core spins before it sleeps, in microseconds.
+    pub spin_us: u64,
+}

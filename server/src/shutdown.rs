@@ -1,0 +1,70 @@
+//! When a star ends: on a signal, or when a core cannot go on.
+//!
+//! The first SIGTERM or SIGINT lets every core answer what it admitted and close its connections; a
+//! second one ends the process at once, which loses nothing that was acked.
+
+use crate::boot::ServeError;
+use crate::core::Notice;
+use crate::core::mailbox::{Mail, Sender};
+use nova_model::CoreId;
+use std::io;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Exit code of a star that was told twice to stop.
+const EXIT_AT_ONCE: i32 = 130;
+
+/// Waits until the star has stopped.
+pub(crate) fn wait(
+    mail: &[Sender],
+    notices: &flume::Receiver<(CoreId, Notice)>,
+) -> Result<(), ServeError> {
+    let error = |source| ServeError::Io {
+        operation: "waiting for signals",
+        source,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(error)?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate()).map_err(error)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(error)?;
+        let mut stopped = 0;
+        let mut is_stopping = false;
+        while stopped < mail.len() {
+            tokio::select! {
+                notice = notices.recv_async() => match notice {
+                    Ok((core, Notice::Failed(source))) => {
+                        return Err(ServeError::Core { core, source });
+                    }
+                    Ok((_, Notice::Stopped)) => stopped += 1,
+                    Ok((_, Notice::Bound(_) | Notice::Ready)) => {}
+                    Err(flume::RecvError::Disconnected) => {
+                        let source = io::Error::other("a core's thread has ended");
+                        return Err(ServeError::Io { operation: "running the cores", source });
+                    }
+                },
+                () = told(&mut terminate, &mut interrupt) => {
+                    if is_stopping {
+                        eprintln!("stopping at once");
+                        std::process::exit(EXIT_AT_ONCE);
+                    }
+                    is_stopping = true;
+                    eprintln!("stopping: what was admitted is answered first");
+                    for core in mail {
+                        // A core that has ended needs no telling.
+                        let _ended = core.send_async(Mail::Stop).await;
+                    }
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+async fn told(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
