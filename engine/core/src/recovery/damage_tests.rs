@@ -175,7 +175,7 @@ fn a_damaged_last_group_of_a_sealed_segment_is_not_torn() {
     let log = Log::new(2, 3);
     let mut disk = log.disk();
     disk.indexes.clear();
-    disk.flip(1, log.images[0].groups[2].0 as usize + 150);
+    disk.flip(1, log.images[0].groups[2].0 as usize + 300);
     let (range, _) = refused(&mut disk);
     assert_eq!(
         (range.file, range.offset),

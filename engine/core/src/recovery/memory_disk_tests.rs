@@ -282,7 +282,7 @@ impl Log {
         let mut disk = MemoryDisk::default();
         for (at, image) in self.images.iter().enumerate() {
             disk.put(image);
-            if at + 1 < self.images.len() {
+            if at + 1 < self.images.len() && !image.groups.is_empty() {
                 disk.put_index(image);
             }
         }

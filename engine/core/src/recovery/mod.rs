@@ -112,13 +112,11 @@ impl Recovery<'_> {
                 let length = index.end().length;
                 self.note_damage_of(&index)?;
                 self.indexes.push(Arc::new(index));
-                if segment.size > length {
-                    self.finish(survey, segment, length)?;
-                }
+                self.finish(segment, length)?;
             }
             Role::Read { id, before, ending } => {
                 let scanned = self.read(segment, id, before, ending)?;
-                self.take_scanned(survey, segment, scanned)?;
+                self.take_scanned(segment, scanned)?;
             }
             Role::WithoutGroups => {
                 let header = match segment.head {
@@ -158,12 +156,7 @@ impl Recovery<'_> {
         scan(self.disk, task)
     }
 
-    fn take_scanned(
-        &mut self,
-        survey: &Survey,
-        segment: &Surveyed,
-        scanned: Scanned,
-    ) -> Result<(), RecoveryError> {
+    fn take_scanned(&mut self, segment: &Surveyed, scanned: Scanned) -> Result<(), RecoveryError> {
         let file = segment.file;
         self.report.groups += scanned.groups;
         self.report.read_bytes += scanned.read_bytes;
@@ -187,20 +180,15 @@ impl Recovery<'_> {
             flaw: Flaw::Index(damage),
         })?;
         self.indexes.push(Arc::new(index));
-        self.finish(survey, segment, scanned.end.length)
+        self.finish(segment, scanned.end.length)
     }
 
-    /// Cuts a segment to its length. One that is sealed was not locked at the beginning.
-    fn finish(
-        &mut self,
-        survey: &Survey,
-        segment: &Surveyed,
-        length: u64,
-    ) -> Result<(), RecoveryError> {
+    /// Cuts a segment to its length and lets its lock go.
+    fn finish(&mut self, segment: &Surveyed, length: u64) -> Result<(), RecoveryError> {
         if self.options.planted.has(PlantedBug::NoSeal) {
             return Ok(());
         }
-        if survey.seals.contains_key(&segment.file.number) {
+        if !segment.is_locked {
             if segment.size <= length {
                 return Ok(());
             }

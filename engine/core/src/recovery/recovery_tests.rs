@@ -117,8 +117,11 @@ fn a_torn_last_group_is_cut_whatever_sectors_landed() {
         for subset in 0..1u32 << sectors {
             let landed = |sector: usize| subset & (1 << sector) != 0;
             let mut disk = torn(&log, &remains, landed);
+            // What was there before may happen to be what was written.
+            let place = before.length as usize..before.length as usize + content;
+            let whole = disk.files[&2][place.clone()] == log.images[1].bytes[place];
+            assert!(whole || !(0..needed).all(landed));
             let recovered = found(&mut disk);
-            let whole = (0..needed).all(landed);
             let expected = if whole { log.end() } else { before };
             assert_eq!(recovered.end, expected, "subset {subset:b}");
             assert_eq!(
@@ -403,7 +406,7 @@ fn a_report_reads_like_sentences() {
     assert_eq!(
         report,
         "log-3 has 2 segments with data; 6 groups (24576 bytes) of the last one were read and \
-         count. A torn group of 60448 bytes at the end was cut off: nobody was answered from it. \
+         count. A torn group of 60384 bytes at the end was cut off: nobody was answered from it. \
          The index of core-003/00000000000000000001.seg was built again: it was missing."
     );
 }

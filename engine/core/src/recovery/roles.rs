@@ -167,7 +167,8 @@ impl Recovery<'_> {
             Head::Own(header) => header.id != index.id(),
             Head::Lost(_) => false,
         };
-        if other_id || seal.is_some_and(|seal| LogEnd::from(Some(*seal)) != index.end()) {
+        let is_cut = segment.size < index.end().length;
+        if other_id || is_cut || seal.is_some_and(|seal| LogEnd::from(Some(*seal)) != index.end()) {
             return Ok(Err(RebuildReason::OtherEnd));
         }
         if seal.is_none() && is_newest {

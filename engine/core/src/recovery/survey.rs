@@ -14,7 +14,7 @@ use crate::disk::{BootDisk, LogListing, SegmentFile};
 use crate::segment::{HeaderDamage, Predecessor, SegmentHeader};
 use nova_model::limits::BLOCK_BYTES;
 use nova_model::{LogId, SegmentNumber, StarId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the first block of a segment says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(super) struct Surveyed {
     pub(super) file: SegmentFile,
     pub(super) size: u64,
     pub(super) has_index: bool,
+    /// Whether it was locked, because nothing sealed it.
+    pub(super) is_locked: bool,
     pub(super) head: Head,
 }
 
@@ -68,14 +70,20 @@ pub(super) fn survey(
 ) -> Result<Survey, RecoveryError> {
     let listing = disk.list(log)?;
     let before = look(disk, log, star, &listing)?;
+    let mut locked = BTreeSet::new();
     for segment in &before.segments {
         let closed = matches!(segment.head, Head::Own(SegmentHeader { closed: true, .. }));
         if !closed && !before.seals.contains_key(&segment.file.number) {
             disk.lock(segment.file)?;
+            locked.insert(segment.file);
         }
     }
     let listing = disk.list(log)?;
-    look(disk, log, star, &listing)
+    let mut survey = look(disk, log, star, &listing)?;
+    for segment in &mut survey.segments {
+        segment.is_locked = locked.contains(&segment.file);
+    }
+    Ok(survey)
 }
 
 fn look(
@@ -99,6 +107,7 @@ fn look(
             file,
             size,
             has_index: listing.indexes.binary_search(&number).is_ok(),
+            is_locked: false,
             head,
         });
     }
