@@ -185,7 +185,7 @@ impl ActiveIndex {
         self.streams.keys().copied()
     }
 
-    /// State of the stream of that name; a tombstone if it is deleted.
+    /// State of the stream of that name, also if it is deleted.
     pub fn find_name(&self, name: &StreamName) -> Option<&StreamState> {
         let id = self.names.get(&name.bucket)?.get(name.key.as_str())?;
         self.stream(*id)
@@ -231,7 +231,7 @@ impl ActiveIndex {
     }
 
     /// States of a bucket's streams whose keys begin with `prefix` and are greater than
-    /// `start_after`, in the order of their keys; tombstones among them.
+    /// `start_after`, in the order of their keys; deleted ones too.
     pub fn names_after<'a>(
         &'a self,
         bucket: &BucketName,

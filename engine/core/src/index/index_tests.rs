@@ -198,7 +198,7 @@ fn a_run_grows_until_it_is_long_and_not_over_a_wide_gap() {
 }
 
 #[test]
-fn a_name_leads_to_the_living_stream_else_to_the_newest_tombstone() {
+fn a_name_leads_to_the_living_stream_else_to_the_newest_deleted_one() {
     let mut old = stream(1);
     let deleted = Entry::Deleted {
         stream: old.id,
@@ -208,7 +208,7 @@ fn a_name_leads_to_the_living_stream_else_to_the_newest_tombstone() {
     new.id = StreamId(2);
     let mut index = ActiveIndex::new(file(1), id(1, 1));
     index.apply_group(4096, 4096, &[led(&old), deleted.clone()]);
-    assert!(index.find_name(&old.name).expect("a tombstone").deleted);
+    assert!(index.find_name(&old.name).expect("deleted").deleted);
     index.apply_group(8192, 4096, &[led(&new)]);
     assert_eq!(index.find_name(&old.name).expect("alive").id, new.id);
     old.deleted = true;
@@ -216,7 +216,7 @@ fn a_name_leads_to_the_living_stream_else_to_the_newest_tombstone() {
     assert_eq!(
         index.find_name(&old.name).expect("alive").id,
         new.id,
-        "a late tombstone"
+        "told late that it is deleted"
     );
     index.apply_group(
         16384,
@@ -226,7 +226,7 @@ fn a_name_leads_to_the_living_stream_else_to_the_newest_tombstone() {
             epoch: new.epoch,
         }],
     );
-    assert!(index.find_name(&old.name).expect("a tombstone").deleted);
+    assert!(index.find_name(&old.name).expect("deleted").deleted);
 }
 
 #[test]

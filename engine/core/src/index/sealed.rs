@@ -138,7 +138,7 @@ impl SealedIndex {
         Ok(ids)
     }
 
-    /// State of the stream of that name; a tombstone if it is deleted.
+    /// State of the stream of that name, also if it is deleted.
     pub fn find_name(&self, name: &StreamName) -> Result<Option<StreamState>, IndexDamage> {
         self.verify()?;
         let wanted = (
@@ -193,7 +193,7 @@ impl SealedIndex {
     }
 
     /// States of a bucket's streams whose keys begin with `prefix` and are greater than
-    /// `start_after`, in the order of their keys; tombstones among them.
+    /// `start_after`, in the order of their keys; deleted ones too.
     pub fn names_after<'a>(
         &'a self,
         bucket: &'a BucketName,

@@ -4,6 +4,7 @@
 use super::memory_disk::{ALLOW, Fails, Log, MemoryDisk, run, summary};
 use super::*;
 use crate::segment::samples::{Image, id};
+use proptest::prelude::*;
 
 /// Logs that need work, each with the options it is recovered with.
 fn logs() -> Vec<(&'static str, MemoryDisk, RecoveryOptions)> {
@@ -89,6 +90,81 @@ fn a_crash_at_any_call_changes_nothing_that_counts() {
                     again.locked
                 );
             }
+        }
+    }
+}
+
+/// Bytes of any file overwritten, at a place given as a fraction of it.
+#[derive(Debug, Clone)]
+struct Overwrite {
+    number: u64,
+    in_index: bool,
+    at: u16,
+    bytes: Vec<u8>,
+}
+
+fn any_overwrite() -> impl Strategy<Value = Overwrite> {
+    let bytes = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 1..4),
+        Just(vec![0; 512]),
+        Just(vec![0; 4096]),
+    ];
+    (1..4u64, any::<bool>(), any::<u16>(), bytes).prop_map(|(number, in_index, at, bytes)| {
+        Overwrite {
+            number,
+            in_index,
+            at,
+            bytes,
+        }
+    })
+}
+
+fn overwrite(disk: &mut MemoryDisk, what: &Overwrite) {
+    let files = if what.in_index {
+        &mut disk.indexes
+    } else {
+        &mut disk.files
+    };
+    let Some(file) = files.get_mut(&what.number) else {
+        return;
+    };
+    let at = file.len() * usize::from(what.at) / (usize::from(u16::MAX) + 1);
+    file[at..]
+        .iter_mut()
+        .zip(&what.bytes)
+        .for_each(|(byte, new)| *byte = *new);
+}
+
+proptest! {
+    #[test]
+    fn whatever_bytes_change_no_more_than_the_last_group_is_lost_silently(
+        changes in proptest::collection::vec(any_overwrite(), 1..4),
+        without_indexes in any::<bool>(),
+    ) {
+        let log = Log::new(3, 4);
+        let mut disk = log.disk();
+        if without_indexes {
+            disk.indexes.clear();
+        }
+        changes.iter().for_each(|change| overwrite(&mut disk, change));
+        let mut strict = disk.restarted();
+        if let Ok(recovered) = run(&mut strict, RecoveryOptions::default()) {
+            prop_assert!(recovered.damaged.is_empty());
+            // What is cut are neighbours at the very end, all of them hit: of those nobody can
+            // tell whether they were answered from.
+            let kept = recovered.end.last_group.0;
+            let hit = |number: u64| {
+                let (offset, content) = log.images[2].groups[number as usize - 9];
+                let place = offset as usize..offset as usize + content;
+                disk.files[&3][place.clone()] != log.images[2].bytes[place]
+            };
+            prop_assert!(kept >= 8 && (kept + 1..=12).all(hit), "kept {kept}");
+            prop_assert_eq!(recovered.indexes.len(), if kept == 8 { 2 } else { 3 });
+        }
+        let mut allowed = disk.restarted();
+        if let Ok(recovered) = run(&mut allowed, ALLOW) {
+            let again = run(&mut allowed.restarted(), ALLOW).expect("accepted once");
+            prop_assert_eq!(again.end, recovered.end);
         }
     }
 }

@@ -18,6 +18,7 @@ use nova_model::limits::{
 use nova_model::position::SequenceNumber;
 use nova_model::{SegmentId, StreamId};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// A stream that a damaged range claims to hold entries of.
 pub(super) struct Claim {
@@ -62,14 +63,17 @@ fn add_claims(
 ) {
     let records_max = (BATCH_METERED_BYTES_MAX / RECORD_METERED_BYTES_MIN) as u32;
     for (stream, records) in entry_outlines(group) {
-        if !claims.contains_key(&stream) {
-            let Some(state) = known(stream) else {
-                continue;
-            };
-            let end = state.tail.sequence;
-            claims.insert(stream, Claim { state, end });
-        }
-        let (Some(claim), Some((first, count))) = (claims.get_mut(&stream), records) else {
+        let claim = match claims.entry(stream) {
+            Entry::Occupied(claim) => claim.into_mut(),
+            Entry::Vacant(place) => {
+                let Some(state) = known(stream) else {
+                    continue;
+                };
+                let end = state.tail.sequence;
+                place.insert(Claim { state, end })
+            }
+        };
+        let Some((first, count)) = records else {
             continue;
         };
         if first == claim.end && (1..=records_max).contains(&count) {

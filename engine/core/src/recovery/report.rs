@@ -109,7 +109,7 @@ impl fmt::Display for RecoveryReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} has {} segments with data; {} groups ({} bytes) of the last one were read and count.",
+            "{} has {} segments with data; {} groups ({} bytes) were read and count.",
             self.log, self.segments, self.groups, self.kept_bytes
         )?;
         if self.cut_bytes > 0 {

@@ -17,7 +17,8 @@
 //!   its successor: [`SegmentHeader::predecessor`].
 //!
 //! # Not here
-//! - Which groups of a damaged log count: [`crate::recovery`]. Where a record lies: [`crate::index`].
+//! - Which groups of a damaged log count: [`crate::recovery`].
+//! - Where a record lies: [`crate::index`].
 
 mod entry_codec;
 mod group;
@@ -37,6 +38,9 @@ pub use layout::{
 };
 pub(crate) use layout::{FieldReader, FieldWriter};
 
+#[cfg(test)]
+#[path = "golden_tests.rs"]
+mod golden_tests;
 #[cfg(test)]
 #[path = "samples_tests.rs"]
 pub(crate) mod samples;
