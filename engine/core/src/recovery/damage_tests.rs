@@ -72,6 +72,36 @@ fn every_block_of_a_durable_group_is_guarded() {
 }
 
 #[test]
+fn damage_wider_than_any_crash_makes_is_not_taken_for_a_torn_end() {
+    let mut log = Log::new(1, 2);
+    let start = log.end().length as usize;
+    (0..30).for_each(|_| log.push(500_000));
+    let wide = log.end().length as usize;
+    assert!((wide - start) as u64 > super::scan::LOOK_AHEAD_BYTES);
+    log.push(10);
+    let mut disk = log.disk();
+    disk.file_mut(1)[start..wide].fill(0);
+    let (range, _) = refused(&mut disk);
+    assert_eq!(
+        (range.offset, range.length),
+        (start as u64, (wide - start) as u64)
+    );
+}
+
+#[test]
+fn a_sealed_segment_cut_short_is_accepted_once() {
+    let log = Log::new(2, 3);
+    let mut disk = log.disk();
+    disk.indexes.clear();
+    let bytes = disk.file_mut(1);
+    bytes.truncate(bytes.len() - 4096);
+    let first = run(&mut disk, ALLOW).expect("allowed");
+    let second = found(&mut disk.restarted());
+    assert_eq!(summary(&second), summary(&first));
+    assert_eq!(second.damaged.len(), 1);
+}
+
+#[test]
 fn allowed_damage_is_kept_and_read_as_damage() {
     let (log, mut disk) = damaged_in_the_middle();
     let recovered = run(&mut disk, ALLOW).expect("allowed");

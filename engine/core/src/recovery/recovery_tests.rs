@@ -405,7 +405,8 @@ fn a_report_reads_like_sentences() {
     let report = found(&mut disk).report.to_string();
     assert_eq!(
         report,
-        "log-3 has 2 segments with data; 6 groups (24576 bytes) were read and count. A torn group of 60384 bytes at the end was cut off: nobody was answered from it. \
+        "log-3 has 2 segments with data; 6 groups (24576 bytes) were read and count. A torn \
+         group of 60384 bytes at the end was cut off: nobody was answered from it. \
          The index of core-003/00000000000000000001.seg was built again: it was missing."
     );
 }

@@ -167,7 +167,7 @@ impl Recovery<'_> {
             Head::Own(header) => header.id != index.id(),
             Head::Lost(_) => false,
         };
-        let is_cut = segment.size < index.end().length;
+        let is_cut = segment.size < index.end().length && !index.has_damage();
         if other_id || is_cut || seal.is_some_and(|seal| LogEnd::from(Some(*seal)) != index.end()) {
             return Ok(Err(RebuildReason::OtherEnd));
         }

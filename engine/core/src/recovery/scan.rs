@@ -1,8 +1,9 @@
 //! Reading a segment group by group, up to where it ends.
 //!
 //! At each place the facts are collected, [`decide`] decides, and the index takes the group or the
-//! scan ends. What follows a damaged place is looked at block by block, as far as groups can have
-//! been in flight, for whole groups of the same segment.
+//! scan ends. What follows a damaged place is looked at block by block for whole groups of the same
+//! segment. Groups in flight lie within [`LOOK_AHEAD_BYTES`], but damage can be wider than a crash
+//! makes it, so the search goes on to the end of the file: 256 MiB take 0.2 s, once for each log.
 //!
 //! # Invariants
 //! - The index holds exactly the groups before the end that is returned, in order, without a gap
@@ -28,8 +29,8 @@ use std::collections::BTreeSet;
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
-/// How far behind a damaged place a group can begin that was written before the damage was known:
-/// the damaged one and each one in flight may be as large as groups get.
+/// How far behind a torn place a group can begin that was in flight with it: each of them may be as
+/// large as groups get.
 pub(super) const LOOK_AHEAD_BYTES: u64 = (GROUP_BYTES_MAX * (GROUPS_IN_FLIGHT_MAX + 1)) as u64;
 
 /// What is known of a segment's end before it is read.
@@ -255,10 +256,9 @@ impl Scan<'_> {
             Ending::Whole => later.durable_through = Some(GroupNumber(u64::MAX)),
         }
         let (id, last) = (self.task.id, self.last.number);
-        let to = self.limit.min(self.offset + BLOCK + LOOK_AHEAD_BYTES);
         let mut from = self.offset + BLOCK;
         let wanted = |header: &GroupHeader| header.segment == id && header.number > last;
-        while let Some((offset, header)) = find_group(&mut self.pieces, from, to, wanted)? {
+        while let Some((offset, header)) = find_group(&mut self.pieces, from, self.limit, wanted)? {
             later.first.get_or_insert(offset);
             later.durable_through = later.durable_through.max(Some(header.durable_through));
             from = offset + (header.length as u64).next_multiple_of(BLOCK);
