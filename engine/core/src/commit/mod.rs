@@ -19,6 +19,7 @@
 //! # Not here
 //! - What a group looks like: `segment`. Who waits for it: [`gate`].
 
+mod assemble;
 pub mod gate;
 pub(crate) mod slot;
 
@@ -26,29 +27,18 @@ use crate::config::ShardConfig;
 use crate::disk::{DiskError, DiskFailure, DiskOp, DiskResult, OpToken, SegmentFile};
 use crate::entry::Entry;
 use crate::planted::PlantedBug;
-use crate::segment::{GroupBuilder, GroupContext, LogEnd, SegmentHeader};
-use crate::state::StreamState;
+use crate::segment::{GroupContext, LogEnd, SegmentHeader};
+pub(crate) use assemble::Statements;
+use assemble::{OpenGroup, assemble, entry_bytes_most};
 use gate::Ticket;
-use nova_model::ids::{SegmentNumber, StreamId};
-use nova_model::limits::{
-    BLOCK_BYTES, GROUP_BYTES_MAX, GROUP_ENTRIES_MAX, GROUP_TARGET_BYTES, WRITER_BATCHES_MAX,
-};
+use nova_model::ids::SegmentNumber;
+use nova_model::limits::{BLOCK_BYTES, GROUP_BYTES_MAX, GROUP_ENTRIES_MAX, GROUP_TARGET_BYTES};
 use nova_model::{Instant, SegmentId};
 use slot::{Phase, Slot};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// How long the log waits before it tries again to make a segment file.
 const CREATE_RETRY_US: u64 = 1_000_000;
-
-/// What the log asks about streams when it assembles a group.
-pub(crate) trait Statements {
-    /// The durable state of a stream that `segment` does not know yet; none if it knows it.
-    fn unstated(&self, stream: StreamId, segment: SegmentFile) -> Option<StreamState>;
-    /// The segment before `segment` that holds records of the stream.
-    fn previous(&self, stream: StreamId, segment: SegmentFile) -> Option<SegmentFile>;
-    /// What the first group of `segment` names besides: the buckets, in their home's log.
-    fn preamble(&self, segment: SegmentFile) -> Vec<Entry>;
-}
 
 /// A group that became durable.
 pub(crate) struct DurableGroup {
@@ -79,12 +69,6 @@ pub(crate) enum LogEvent {
     },
     /// A write failed: nothing more will be written.
     Fatal(DiskError),
-}
-
-struct OpenGroup {
-    ticket: Ticket,
-    entries: Vec<Entry>,
-    bytes: usize,
 }
 
 struct InFlight {
@@ -446,85 +430,3 @@ impl LogWriter {
 
 /// Groups above this size are bandwidth-bound: zeros ahead of them would only take their share.
 const BULK_BYTES: usize = 128 * 1024;
-
-struct Assembled {
-    builder: GroupBuilder,
-    entries: Vec<Entry>,
-    /// Whether the open group is in it, and not only statements that go ahead.
-    whole: bool,
-}
-
-/// Lays the statements that `segment` lacks and the group's entries into one group.
-fn assemble(segment: SegmentFile, group: &OpenGroup, statements: &dyn Statements) -> Assembled {
-    let mut builder = GroupBuilder::new();
-    let mut entries = Vec::new();
-    let mut whole = true;
-    for statement in missing_statements(segment, group, statements) {
-        builder.push(&statement);
-        entries.push(statement);
-        let is_much = builder.bytes() + group.bytes > GROUP_BYTES_MAX - BLOCK_BYTES
-            || builder.entries() + group.entries.len() > GROUP_ENTRIES_MAX;
-        whole = whole && !is_much;
-        if !whole && builder.bytes() >= GROUP_TARGET_BYTES {
-            break;
-        }
-    }
-    if whole {
-        for entry in &group.entries {
-            let entry = with_previous(entry, segment, statements);
-            builder.push(&entry);
-            entries.push(entry);
-        }
-    }
-    Assembled {
-        builder,
-        entries,
-        whole,
-    }
-}
-
-fn missing_statements(
-    segment: SegmentFile,
-    group: &OpenGroup,
-    statements: &dyn Statements,
-) -> Vec<Entry> {
-    let mut missing = statements.preamble(segment);
-    let mut seen = BTreeSet::new();
-    for entry in &group.entries {
-        let Some(stream) = entry.stream() else {
-            continue;
-        };
-        if seen.insert(stream)
-            && !matches!(entry, Entry::Led(_))
-            && let Some(mut state) = statements.unstated(stream, segment)
-        {
-            state.previous = statements.previous(stream, segment);
-            missing.push(Entry::Led(Box::new(state)));
-        }
-    }
-    missing
-}
-
-/// A statement made at admission did not know its segment yet.
-fn with_previous(entry: &Entry, segment: SegmentFile, statements: &dyn Statements) -> Entry {
-    let mut entry = entry.clone();
-    if let Entry::Led(state) = &mut entry {
-        state.previous = statements.previous(state.id, segment);
-    }
-    entry
-}
-
-/// The most that an entry can take in a group.
-fn entry_bytes_most(entry: &Entry) -> usize {
-    const FIXED: usize = 256;
-    match entry {
-        Entry::Batch(batch) => FIXED + batch.stored.batch.bytes().len(),
-        Entry::Led(state) => 16 * FIXED + state.writers.len() * WRITER_BATCHES_MAX * 64,
-        Entry::BucketPut(_) => 2 * FIXED,
-        Entry::Fence { .. }
-        | Entry::Trim { .. }
-        | Entry::Settings { .. }
-        | Entry::Deleted { .. }
-        | Entry::BucketDeleted(_) => FIXED,
-    }
-}

@@ -18,7 +18,7 @@ use crate::index::Run;
 use nova_model::cursor::ReadCursor;
 use nova_model::ids::StreamId;
 use nova_model::request::ReadLimits;
-use nova_model::{Instant, SegmentId, StoredBatch, Timestamp};
+use nova_model::{SegmentId, StoredBatch, Timestamp};
 use std::collections::VecDeque;
 
 /// One open reader.
@@ -40,8 +40,6 @@ pub(crate) struct Reader {
     pub(crate) segment: Option<(SegmentFile, SegmentId)>,
     /// The read on its way.
     pub(crate) op: Option<OpToken>,
-    /// When to tell the tail again.
-    heartbeat: Option<Instant>,
 }
 
 impl Reader {
@@ -57,17 +55,7 @@ impl Reader {
             runs: VecDeque::new(),
             segment: None,
             op: None,
-            heartbeat: None,
         }
-    }
-
-    /// When to tell the tail again.
-    pub(crate) fn heartbeat(&self) -> Option<Instant> {
-        self.heartbeat
-    }
-
-    pub(crate) fn set_heartbeat(&mut self, at: Option<Instant>) {
-        self.heartbeat = at;
     }
 
     /// Whether it wants batches now: for its client, or to find its start.

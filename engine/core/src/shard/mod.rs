@@ -76,6 +76,9 @@ pub struct Shard {
     sessions: BTreeMap<SessionKey, Session>,
     readers: BTreeMap<ReaderKey, Reader>,
     hungry: BTreeSet<ReaderKey>,
+    heartbeats: BTreeSet<(Instant, ReaderKey)>,
+    /// The latest time that the shard was told.
+    seen: Instant,
     recent: Recent,
     gate: Gate<Held>,
     durable: Ticket,
@@ -118,6 +121,8 @@ impl Shard {
             sessions: BTreeMap::new(),
             readers: BTreeMap::new(),
             hungry: BTreeSet::new(),
+            heartbeats: BTreeSet::new(),
+            seen: Instant::default(),
             gate: Gate::new(),
             durable: Ticket(0),
             events: VecDeque::new(),
@@ -162,6 +167,7 @@ impl Shard {
 
     /// The next thing to do with storage.
     pub fn poll_disk(&mut self, now: Instant) -> Option<(OpToken, DiskOp)> {
+        self.seen = now;
         if self.is_fatal {
             return None;
         }
@@ -192,8 +198,8 @@ impl Shard {
 
     /// When [`Shard::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let heartbeats = self.readers.values().filter_map(Reader::heartbeat).min();
-        [self.log.deadline(), self.streams.deadline(), heartbeats]
+        let heartbeat = self.heartbeats.first().map(|(at, _)| *at);
+        [self.log.deadline(), self.streams.deadline(), heartbeat]
             .into_iter()
             .flatten()
             .min()
@@ -201,8 +207,9 @@ impl Shard {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Now) {
+        self.seen = now.instant;
         while let Some(id) = self.streams.pop_due(now.instant) {
-            self.let_go(id);
+            self.let_go(now.instant, id);
         }
         self.send_heartbeats(now);
     }

@@ -63,10 +63,10 @@ impl Shard {
             open.limits
         };
         let mut reader = Reader::new(id, ReadCursor::new(start, limits), open.follow);
-        reader.set_heartbeat(
-            open.follow
-                .then(|| now.instant.plus_us(READER_HEARTBEAT_US)),
-        );
+        if open.follow {
+            self.heartbeats
+                .insert((now.instant.plus_us(READER_HEARTBEAT_US), key));
+        }
         if let (true, ReadStart::Timestamp(time)) = (search, open.start) {
             reader.search = Some((time, open.limits));
             self.hungry.insert(key);
@@ -155,18 +155,24 @@ impl Shard {
     }
 
     pub(super) fn send_heartbeats(&mut self, now: Now) {
-        for (key, reader) in &mut self.readers {
-            if reader.heartbeat().is_some_and(|at| at <= now.instant) {
-                reader.set_heartbeat(Some(now.instant.plus_us(READER_HEARTBEAT_US)));
-                let stream = self
-                    .streams
-                    .get(reader.stream)
-                    .expect("a reader holds its stream");
-                if stream.followers.contains(key) {
-                    self.events
-                        .push_back(Event::ReaderHeartbeat(*key, stream.marks.durable()));
-                }
+        while let Some((at, key)) = self.heartbeats.first().copied() {
+            if at > now.instant {
+                return;
             }
+            self.heartbeats.pop_first();
+            let Some(reader) = self.readers.get(&key) else {
+                continue;
+            };
+            let stream = self
+                .streams
+                .get(reader.stream)
+                .expect("a reader holds its stream");
+            if stream.followers.contains(&key) {
+                let tail = stream.marks.durable();
+                self.events.push_back(Event::ReaderHeartbeat(key, tail));
+            }
+            self.heartbeats
+                .insert((now.instant.plus_us(READER_HEARTBEAT_US), key));
         }
     }
 

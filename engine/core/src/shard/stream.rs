@@ -164,13 +164,14 @@ impl Shard {
         }
     }
 
-    /// Lets an idle stream go; it is found again through the indexes.
-    pub(super) fn let_go(&mut self, id: StreamId) {
+    /// Lets an idle stream go; it is found again through the indexes. One with entries on their way
+    /// waits for another round.
+    pub(super) fn let_go(&mut self, now: Instant, id: StreamId) {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
         if !stream.is_idle(self.durable) {
-            return;
+            return self.note_idle(now, id);
         }
         if let Some(gone) = self.streams.remove(id) {
             self.recent.forget(&gone);
