@@ -6,10 +6,13 @@
 
 use crate::disk::{BootDisk, DiskError, SegmentFile};
 use bytes::Bytes;
-use nova_model::limits::{BLOCK_BYTES, READ_CHUNK_BYTES};
+use nova_model::limits::{BLOCK_BYTES, GROUP_TARGET_BYTES, READ_CHUNK_BYTES};
 
-/// Least bytes of one read.
-const PIECE_BYTES: usize = READ_CHUNK_BYTES;
+/// Least bytes of one read: a full group of the usual target size fits in twice, so that few are
+/// read again.
+const PIECE_BYTES: usize = 4 * READ_CHUNK_BYTES;
+
+const _: () = assert!(2 * GROUP_TARGET_BYTES <= PIECE_BYTES);
 
 /// A segment's file with the piece of it that was read last.
 pub(super) struct Pieces<'a> {
