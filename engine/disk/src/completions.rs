@@ -69,3 +69,7 @@ impl Completions {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "completions_tests.rs"]
+mod tests;

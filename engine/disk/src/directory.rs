@@ -10,7 +10,7 @@
 //! - While a [`DataDirectory`] lives, no other process has the same directory open.
 //!
 //! # Not here
-//! - Whether machine and file system are good enough: [`crate::probe`], which comes first.
+//! - Whether machine and file system are good enough: [`mod@crate::probe`], which comes first.
 
 use crate::identity::{FORMAT_VERSION, IDENTITY_BYTES_MAX, Identity, IdentityFault};
 use crate::layout::{self, Layout};

@@ -3,7 +3,10 @@
 use super::*;
 use crate::trial_tests::*;
 use crate::{lock, segments};
+use bytes::Bytes;
 use nova_core::disk::BootDisk;
+use nova_core::disk::{DiskFailure, SegmentFile};
+use nova_model::limits::ZERO_CHUNK_BYTES;
 use std::fs::{self, File};
 
 const MODES: [SyncMode; 2] = [SyncMode::Dsync, SyncMode::Fdatasync];
@@ -385,4 +388,17 @@ fn an_index_is_replaced_whole_and_old_readers_keep_the_old_one() {
         segments::map_index(trial.layout(), segment(1)).unwrap()[..],
         new
     );
+}
+
+/// The first file that glommio opens on a device decides whether it polls the device, and an empty
+/// one misleads it: every later read failed with EOPNOTSUPP.
+#[test]
+fn an_empty_identity_is_refused_before_it_misleads_glommio() {
+    let trial = Trial::new();
+    fs::write(trial.layout().star(), b"").unwrap();
+    on_core(async {
+        let config = DriverConfig::new(trial.layout().clone());
+        let error = Driver::new(config, |_, _| ()).await.map(drop).unwrap_err();
+        assert!(error.path.ends_with("star"), "{error}");
+    });
 }

@@ -6,7 +6,7 @@
 //!  each core, then:  Driver (glommio)         <- Shard's operations, Completions back
 //! ```
 //!
-//! Everything that names glommio's files is in [`driver`] and what is below it; the rest is plain
+//! Everything that names glommio's files is in [`Driver`] and what is below it; the rest is plain
 //! blocking calls, which the start of a star and glommio's blocking thread both use.
 //!
 //! # Invariants
@@ -23,7 +23,7 @@ pub mod baseline;
 mod boot;
 mod completions;
 mod directory;
-pub mod driver;
+mod driver;
 mod durable;
 mod failure;
 mod handles;
@@ -31,7 +31,8 @@ mod identity;
 mod in_flight;
 mod layout;
 mod lock;
-pub mod probe;
+mod operations;
+mod probe;
 mod registry;
 mod segments;
 #[cfg(test)]
@@ -41,10 +42,10 @@ mod writable;
 pub use boot::FileBootDisk;
 pub use completions::Completions;
 pub use directory::{DataDirectory, DirectoryError};
-pub use driver::{Driver, DriverConfig, SyncMode};
+pub use driver::{Driver, DriverConfig, READ_BYTES_MAX, READ_HANDLES_DEFAULT, SyncMode};
 pub use identity::{FORMAT_VERSION, Identity};
 pub use layout::Layout;
-pub use probe::{ProbeError, ProbeReport, probe};
+pub use probe::{LOCKED_MEMORY_BYTES_MIN, ProbeError, ProbeReport, probe};
 pub use registry::{
     Entry, FileRegistry, Registry, RegistryError, Revision, incarnation, raise_incarnation,
 };

@@ -30,12 +30,13 @@ pub const LOCKED_MEMORY_BYTES_MIN: u64 = 512 * 1024;
 const KERNEL_MIN: (u32, u32) = (5, 8);
 const RING_ENTRIES: u32 = 2;
 /// What glommio reads about a disk, and does not survive if it cannot.
-const DEVICE_FILES: [&str; 7] = [
+const DEVICE_FILES: [&str; 8] = [
     "rotational",
     "minimum_io_size",
     "optimal_io_size",
     "logical_block_size",
     "physical_block_size",
+    "max_sectors_kb",
     "max_segment_size",
     "write_cache",
 ];
@@ -89,8 +90,8 @@ pub enum ProbeError {
     },
     /// Too little memory may be locked.
     #[error(
-        "only {found} bytes of memory may be locked and nova needs {LOCKED_MEMORY_BYTES_MIN}; raise \
-         \"ulimit -l\" or LimitMEMLOCK= of the service"
+        "only {found} bytes of memory may be locked and nova needs {LOCKED_MEMORY_BYTES_MIN}; \
+         raise \"ulimit -l\" or LimitMEMLOCK= of the service"
     )]
     LockedMemory {
         /// The limit as it is.
