@@ -37,9 +37,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 /// Reads and zeros are done in pieces of this size, one after the other, because a commit that
-/// meets one at the device waits for it. Measured on virtio with a write-back cache: a 4 KiB commit
-/// takes 45 us alone; beside zeros 390 us with pieces of 1 MiB and 150 us with 256 KiB; beside reads
-/// 980 us and 240 us, while the reads themselves stay at 1 GB/s.
+/// meets one at the device waits for it. Measured on virtio with a write-back cache, a 4 KiB commit
+/// takes 45 us alone; beside zeros 390 us with pieces of 1 MiB and 150 us with 256 KiB; beside
+/// reads 980 us and 240 us, while the reads themselves stay at 1 GB/s.
 const PIECE_BYTES: usize = 256 * 1024;
 
 /// What an operation brought, or how it failed.
