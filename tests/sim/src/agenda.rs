@@ -1,0 +1,75 @@
+//! Virtual time: what is to happen, in its order.
+//!
+//! # Invariants
+//! - Things due at the same time happen in the order in which they were planned.
+
+use crate::network::{LinkId, Side, Way};
+use nova_core::PeerMessage;
+use nova_core::disk::OpToken;
+use nova_model::CoreId;
+use std::collections::BTreeMap;
+
+/// Which process of the star something belongs to; a new number for each start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Life(pub u64);
+
+/// Something that is planned.
+#[derive(Debug, Clone)]
+pub enum Happening {
+    /// The star's process starts.
+    Boot,
+    /// A core looks at what has come in.
+    Turn(Life, CoreId),
+    /// An operation of a core is done.
+    DiskDone(Life, CoreId, OpToken),
+    /// A message of another core arrives.
+    Mail(Life, CoreId, CoreId, PeerMessage),
+    /// The next piece on a link's way arrives.
+    Arrival(LinkId, Way),
+    /// A side of a link learns that it is broken.
+    Lost(LinkId, Side),
+    /// There is room on a link again for what the star has to say.
+    Room(LinkId),
+    /// A client does its next thing.
+    Client(usize),
+    /// A fault strikes.
+    Fault(usize),
+    /// The disk has space again.
+    SpaceAgain,
+    /// Writes of killed processes land.
+    Late,
+}
+
+/// The plan.
+#[derive(Debug, Default)]
+pub struct Agenda {
+    plan: BTreeMap<(u64, u64), Happening>,
+    count: u64,
+    now: u64,
+}
+
+impl Agenda {
+    /// The time, in microseconds.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Plans something for a time; what is due already happens next.
+    pub fn at(&mut self, time: u64, happening: Happening) {
+        self.count += 1;
+        self.plan
+            .insert((time.max(self.now), self.count), happening);
+    }
+
+    /// Plans something for later.
+    pub fn after(&mut self, us: u64, happening: Happening) {
+        self.at(self.now + us, happening);
+    }
+
+    /// The next thing; time moves to it.
+    pub fn next(&mut self) -> Option<Happening> {
+        let ((time, _), happening) = self.plan.pop_first()?;
+        self.now = time;
+        Some(happening)
+    }
+}

@@ -1,0 +1,145 @@
+//! The clients: the real client's state machines with callers who are drawn from the seed.
+//!
+//! # Invariants
+//! - A client tells the oracle all it is told, and nothing else.
+//!
+//! # Not here
+//! - What the answers must be: [`crate::oracle`].
+
+mod control;
+mod operations;
+mod pipe;
+mod producer;
+mod reader;
+
+pub use control::Control;
+pub use producer::{ProducerClient, ProducerKind};
+pub use reader::ReaderClient;
+
+use crate::agenda::{Agenda, Happening};
+use crate::network::{LinkId, Network};
+use crate::oracle::Oracle;
+use crate::rng::Rng;
+use crate::trace::Trace;
+use nova_model::{Refusal, StreamName};
+use nova_model::{Facts, Instant};
+use std::collections::BTreeMap;
+
+/// What clients share with the rest of the world.
+pub struct Surroundings<'a> {
+    /// Virtual time.
+    pub agenda: &'a mut Agenda,
+    /// The links.
+    pub network: &'a mut Network,
+    /// The judge.
+    pub oracle: &'a mut Oracle,
+    /// The story.
+    pub trace: &'a mut Trace,
+    /// Chance.
+    pub rng: &'a mut Rng,
+    /// Cores of the star; 0 while it is down.
+    pub cores: u16,
+    /// Which client this is.
+    pub me: usize,
+    /// Whether no more is to be begun.
+    pub is_calm: bool,
+    /// The streams there may be.
+    pub streams: &'a [StreamName],
+    /// How many of them are never deleted; they come first.
+    pub stable: usize,
+}
+
+impl Surroundings<'_> {
+    fn now(&self) -> Instant {
+        Instant(self.agenda.now())
+    }
+
+    fn wake_after(&mut self, us: u64) {
+        let me = self.me;
+        self.agenda.after(us.max(1), Happening::Client(me));
+    }
+
+    /// Whether a stream is never deleted.
+    fn is_stable(&self, name: &StreamName) -> bool {
+        self.streams[..self.stable].contains(name)
+    }
+
+    fn say(&mut self, what: impl FnOnce() -> String) {
+        let (now, me) = (self.agenda.now(), self.me as u64);
+        self.trace
+            .note(now, "client", me, || format!("{me} {}", what()));
+    }
+}
+
+/// Where a client believes streams to be.
+#[derive(Debug, Default)]
+struct Holders(BTreeMap<StreamName, u16>);
+
+impl Holders {
+    fn core(&self, name: &StreamName, around: &mut Surroundings<'_>) -> u16 {
+        let cores = around.cores.max(1);
+        match self.0.get(name) {
+            Some(core) if *core < cores => *core,
+            _ => around.rng.below(u64::from(cores)) as u16,
+        }
+    }
+
+    fn learn(&mut self, name: &StreamName, refusal: &Refusal) {
+        if let Facts::Holder {
+            address: Some(address),
+            ..
+        } = &refusal.facts
+            && let Some(core) = crate::node::core_of(address)
+        {
+            self.0.insert(name.clone(), core);
+        }
+    }
+}
+
+/// One client.
+pub enum Client {
+    /// Appends through a producer.
+    Producer(Box<ProducerClient>),
+    /// Reads.
+    Reader(Box<ReaderClient>),
+    /// Sends requests and one-shot appends.
+    Control(Box<Control>),
+}
+
+impl Client {
+    /// Takes what has come in and does the next thing.
+    pub fn step(&mut self, around: &mut Surroundings<'_>) {
+        match self {
+            Client::Producer(client) => client.step(around),
+            Client::Reader(client) => client.step(around),
+            Client::Control(client) => client.step(around),
+        }
+    }
+
+    /// Learns that a link is broken.
+    pub fn lost(&mut self, around: &mut Surroundings<'_>, link: LinkId) {
+        match self {
+            Client::Producer(client) => client.lost(around, link),
+            Client::Reader(client) => client.lost(around, link),
+            Client::Control(client) => client.lost(around, link),
+        }
+    }
+
+    /// Whether everything it began is over.
+    pub fn is_done(&self) -> bool {
+        match self {
+            Client::Producer(client) => client.is_done(),
+            Client::Reader(client) => client.is_done(),
+            Client::Control(client) => client.is_done(),
+        }
+    }
+
+    /// What it does at the moment, for a run that does not come to its end.
+    pub fn state(&self) -> String {
+        match self {
+            Client::Producer(client) => client.state(),
+            Client::Reader(client) => client.state(),
+            Client::Control(client) => client.state(),
+        }
+    }
+}

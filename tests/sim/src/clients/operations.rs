@@ -1,0 +1,307 @@
+//! The requests and one-shot appends of a control client, and what their answers must say.
+//!
+//! # Invariants
+//! - Streams that are never deleted are the only ones that are trimmed, fenced and appended to by
+//!   name alone: of the others nobody knows which incarnation an answer without an id meant.
+
+use super::Surroundings;
+use crate::history::{Copies, Mark, RecordId, body_of};
+use nova_model::condition::{Conditions, FencingToken, WriterStamp};
+use nova_model::names::BucketName;
+use nova_model::request::{Ack, Answer, OneShotAppend, Page, Request};
+use nova_model::settings::{BucketSettings, ProducerPolicy, StreamSettings, TimestampMode};
+use nova_model::{
+    Code, EncodedBatch, Record, Refusal, SequenceNumber, StreamId, StreamName, WriterId,
+};
+
+/// What was asked, with what was known then.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) what: What,
+    pub(super) mark: Mark,
+    /// The incarnation that was known, and the tail told of it.
+    known: Option<(StreamId, u64)>,
+}
+
+/// A request, or a one-shot append.
+#[derive(Debug, Clone)]
+pub(super) enum What {
+    Request(Request),
+    Append(Box<Append>),
+}
+
+/// A one-shot append that may be sent again.
+#[derive(Debug, Clone)]
+pub(super) struct Append {
+    pub(super) head: OneShotAppend,
+    pub(super) batch: EncodedBatch,
+    pub(super) records: Vec<RecordId>,
+    id: StreamId,
+}
+
+impl What {
+    /// The stream that it is about.
+    pub(super) fn stream(&self) -> Option<&StreamName> {
+        match self {
+            What::Append(append) => Some(&append.head.stream),
+            What::Request(request) => match request {
+                Request::CreateStream { name, .. }
+                | Request::DescribeStream { name }
+                | Request::ReconfigureStream { name, .. }
+                | Request::DeleteStream { name }
+                | Request::CheckTail { name }
+                | Request::Fence { name, .. }
+                | Request::Trim { name, .. } => Some(name),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// The first bucket, which is never deleted.
+pub(super) fn first_request(around: &Surroundings<'_>) -> Request {
+    let settings = BucketSettings {
+        create_stream_on_append: true,
+        ..BucketSettings::default()
+    };
+    Request::CreateBucket {
+        name: around.streams[0].bucket.clone(),
+        settings,
+        exclusive: false,
+    }
+}
+
+/// Draws what to ask next.
+pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp>) -> What {
+    let name = around.rng.pick(around.streams).clone();
+    let known = around.oracle.history.current(&name);
+    let is_stable = around.is_stable(&name);
+    let request = match (around.rng.below(20), known) {
+        (0..=6, Some(id)) => return append(around, &name, id, stamp),
+        (7, Some(id)) if is_stable => trim(around, name, id),
+        (8, Some(id)) if is_stable => fence(around, name, id),
+        (9, Some(_)) if !is_stable => {
+            around.oracle.history.ask_delete(&name);
+            Request::DeleteStream { name }
+        }
+        (10, Some(_)) if is_stable => Request::CheckTail { name },
+        (11, Some(_)) => Request::DescribeStream { name },
+        (12, Some(_)) => reconfigure(around, name),
+        (13, _) => Request::ListStreams {
+            bucket: name.bucket,
+            page: Page {
+                limit: 100,
+                ..Page::default()
+            },
+        },
+        (14, _) => side_bucket(around),
+        (15, _) => Request::DescribeStar,
+        (16, _) => Request::ListBuckets {
+            page: Page {
+                limit: 10,
+                ..Page::default()
+            },
+        },
+        _ => Request::CreateStream {
+            name,
+            settings: settings(around),
+            exclusive: around.rng.chance(20),
+        },
+    };
+    What::Request(request)
+}
+
+fn append(
+    around: &mut Surroundings<'_>,
+    name: &StreamName,
+    id: StreamId,
+    stamp: &mut Option<WriterStamp>,
+) -> What {
+    let count = around.rng.between(1, 3);
+    let records: Vec<RecordId> = (0..count)
+        .map(|_| around.oracle.history.send(name, Copies::One))
+        .collect();
+    let bodies: Vec<Record> = records.iter().map(|id| Record::new(body_of(*id))).collect();
+    let batch = EncodedBatch::encode(&bodies).expect("small records make a batch");
+    let floor = around.oracle.history.floor(id);
+    let writer = match around.rng.chance(50) {
+        true => Some(*stamp.get_or_insert_with(|| WriterStamp {
+            writer: WriterId(around.rng.wide()),
+            sequence: 0,
+        })),
+        false => None,
+    };
+    let is_stable = around.is_stable(name);
+    let conditions = Conditions {
+        fence: None,
+        match_sequence: around.rng.chance(30).then_some(SequenceNumber(floor)),
+    };
+    let is_bound = !is_stable || around.rng.chance(50);
+    let head = OneShotAppend {
+        stream: name.clone(),
+        stream_id: is_bound.then_some(id),
+        conditions,
+        writer,
+    };
+    What::Append(Box::new(Append {
+        head,
+        batch,
+        records,
+        id,
+    }))
+}
+
+fn trim(around: &mut Surroundings<'_>, name: StreamName, id: StreamId) -> Request {
+    let tail = around.oracle.history.floor(id);
+    let first = around.rng.below(tail / 2 + 2);
+    around.oracle.history.ask_trim(id, first);
+    Request::Trim {
+        name,
+        first: SequenceNumber(first),
+        conditions: Conditions::default(),
+    }
+}
+
+fn fence(around: &mut Surroundings<'_>, name: StreamName, id: StreamId) -> Request {
+    let text = format!("t{}", around.rng.number());
+    around.oracle.history.ask_fence(id, &text);
+    let match_sequence = match around.rng.chance(30) {
+        true => Some(SequenceNumber(around.oracle.history.floor(id))),
+        false => None,
+    };
+    let conditions = Conditions {
+        fence: None,
+        match_sequence,
+    };
+    let token = FencingToken::parse(&text).expect("a short token");
+    Request::Fence {
+        name,
+        token,
+        conditions,
+    }
+}
+
+fn settings(around: &mut Surroundings<'_>) -> StreamSettings {
+    StreamSettings {
+        policy: match around.rng.below(4) {
+            0 => Some(ProducerPolicy::Fenced),
+            1 => Some(ProducerPolicy::Any),
+            _ => None,
+        },
+        timestamps: match around.rng.below(4) {
+            0 => Some(TimestampMode::Arrival),
+            _ => None,
+        },
+        ..StreamSettings::default()
+    }
+}
+
+fn reconfigure(around: &mut Surroundings<'_>, name: StreamName) -> Request {
+    let change = match around.rng.chance(30) {
+        true => StreamSettings {
+            policy: Some(ProducerPolicy::Any),
+            ..StreamSettings::default()
+        },
+        false => settings(around),
+    };
+    Request::ReconfigureStream { name, change }
+}
+
+fn side_bucket(around: &mut Surroundings<'_>) -> Request {
+    let text = format!("side-{}", around.rng.below(3));
+    let name = BucketName::parse(&text).expect("a good name");
+    match around.rng.below(3) {
+        0 => Request::DeleteBucket { name },
+        1 => Request::DescribeBucket { name },
+        _ => Request::CreateBucket {
+            name,
+            settings: BucketSettings::default(),
+            exclusive: false,
+        },
+    }
+}
+
+impl Asked {
+    /// Something is about to be sent.
+    pub(super) fn new(around: &mut Surroundings<'_>, what: What) -> Asked {
+        let history = &mut around.oracle.history;
+        let known = what.stream().and_then(|name| history.current(name));
+        let known = known.map(|id| (id, history.floor(id)));
+        let mark = history.mark();
+        Asked { what, mark, known }
+    }
+
+    fn floor(&self, id: StreamId) -> u64 {
+        self.known
+            .filter(|(known, _)| *known == id)
+            .map_or(0, |(_, floor)| floor)
+    }
+
+    /// The answer of a request.
+    pub(super) fn answered(&self, around: &mut Surroundings<'_>, answer: &Answer) {
+        let What::Request(request) = &self.what else {
+            unreachable!("an answer belongs to a request");
+        };
+        let oracle = &mut *around.oracle;
+        match (request, answer) {
+            (_, Answer::Stream { info, .. }) => {
+                oracle.described(info, self.mark, self.floor(info.id));
+            }
+            (_, Answer::Streams { items, .. }) => {
+                for info in items {
+                    oracle.described(info, self.mark, 0);
+                }
+            }
+            (Request::DeleteStream { name }, Answer::Deleted) => oracle.deleted(name, self.mark),
+            (Request::CheckTail { .. }, Answer::Tail(tail)) => {
+                if let Some((id, floor)) = self.known {
+                    oracle.tail(id, *tail, floor);
+                }
+            }
+            (Request::Fence { token, .. }, Answer::Fenced { tail }) => {
+                if let Some((id, floor)) = self.known {
+                    oracle.tail(id, *tail, floor);
+                    oracle.token(id, token.as_str());
+                }
+            }
+            (Request::Trim { first, .. }, Answer::Trimmed { first: left, tail }) => {
+                if let Some((id, floor)) = self.known {
+                    oracle.tail(id, *tail, floor);
+                    oracle.first(id, left.0);
+                    oracle.check(left >= first, || format!("{first} was asked, {left} is left"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The ack of a one-shot append.
+    pub(super) fn acked(&self, around: &mut Surroundings<'_>, ack: &Ack) {
+        let What::Append(append) = &self.what else {
+            unreachable!("an ack belongs to an append");
+        };
+        let floor = self.floor(append.id);
+        around.oracle.acked(append.id, &append.records, ack, floor);
+    }
+
+    /// A refusal of either.
+    pub(super) fn refused(&self, around: &mut Surroundings<'_>, refusal: &Refusal) {
+        let oracle = &mut *around.oracle;
+        let name = self.what.stream();
+        if let (Some(name), Code::StreamNotFound | Code::BucketNotFound) = (name, refusal.code) {
+            let is_bound = match &self.what {
+                What::Append(append) => append.head.stream_id.is_some(),
+                What::Request(_) => false,
+            };
+            if !is_bound {
+                oracle.gone(name, self.mark);
+            }
+        }
+        if let Some((id, floor)) = self.known {
+            oracle.refusal(id, refusal, floor);
+        }
+        if let What::Request(Request::DeleteStream { name }) = &self.what {
+            oracle.history.delete_ended(name);
+        }
+    }
+}

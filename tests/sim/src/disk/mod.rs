@@ -1,0 +1,200 @@
+//! A disk that forgets: what is durable, what is on its way, and what a crash leaves of it.
+//!
+//! ```text
+//!   begin(op) -> Flight ----complete----> durable, answered
+//!                  |--power cut--> whole, not at all, or any of its sectors
+//!                  '--kill-------> lands later, when the process is gone: also after a new start,
+//!                                  unless that waits for the segment's lock
+//! ```
+//! A write goes to an inode, as on a real system: the name it was opened under can change or go.
+//! Names (segments, indexes, spare files) change atomically and durably when their act completes;
+//! in flight at a crash each is there or not.
+//!
+//! # Invariants
+//! - What was completed survives every crash, byte for byte.
+//!
+//! # Not here
+//! - Recovery's view: [`boot`]. Which crash happens when: the plan of faults.
+
+pub mod boot;
+mod flight;
+mod remains;
+
+pub use flight::Flight;
+
+use bytes::Bytes;
+use nova_core::disk::{DiskError, DiskFailure, Mapped, SegmentFile};
+use nova_model::{Incarnation, LogId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The unit that a device writes as a whole.
+pub const SECTOR_BYTES: usize = 512;
+
+/// A file's number; names come and go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Inode(u64);
+
+/// A write whose process was killed before it landed.
+#[derive(Debug, Clone)]
+struct Late {
+    due: u64,
+    file: SegmentFile,
+    inode: Inode,
+    offset: u64,
+    bytes: Bytes,
+}
+
+/// Everything on the disk of one star.
+#[derive(Debug, Clone)]
+pub struct SimDisk {
+    inodes: BTreeMap<Inode, Arc<Vec<u8>>>,
+    segments: BTreeMap<SegmentFile, Inode>,
+    indexes: BTreeMap<SegmentFile, Bytes>,
+    spares: BTreeMap<LogId, Vec<Inode>>,
+    logs: BTreeSet<LogId>,
+    last_inode: u64,
+    late: Vec<Late>,
+    incarnation: Incarnation,
+    locks_work: bool,
+    /// Whether no further file finds space.
+    pub is_full: bool,
+    /// Whether the next write of a group fails.
+    pub fails_next_write: bool,
+}
+
+struct MappedBytes(Bytes);
+
+impl Deref for MappedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+fn mapped(bytes: Bytes) -> Mapped {
+    Arc::new(MappedBytes(bytes))
+}
+
+impl SimDisk {
+    /// An empty disk. Without working locks a start does not wait for writes of a killed process.
+    pub fn new(locks_work: bool) -> SimDisk {
+        SimDisk {
+            inodes: BTreeMap::new(),
+            segments: BTreeMap::new(),
+            indexes: BTreeMap::new(),
+            spares: BTreeMap::new(),
+            logs: BTreeSet::new(),
+            last_inode: 0,
+            late: Vec::new(),
+            incarnation: Incarnation(0),
+            locks_work,
+            is_full: false,
+            fails_next_write: false,
+        }
+    }
+
+    /// Raises the number of the star's start, durably.
+    pub fn next_incarnation(&mut self) -> Incarnation {
+        self.incarnation = Incarnation(self.incarnation.0 + 1);
+        self.incarnation
+    }
+
+    /// The logs that there are.
+    pub fn logs(&self) -> Vec<LogId> {
+        self.logs.iter().copied().collect()
+    }
+
+    /// The same disk as another process would see it that waits for nothing.
+    pub fn copy(&self) -> SimDisk {
+        let mut copy = self.clone();
+        copy.is_full = false;
+        copy.fails_next_write = false;
+        if !copy.locks_work {
+            copy.late.clear();
+        }
+        copy
+    }
+
+    /// Segments of a log with the bytes of their files.
+    pub fn segments(&self) -> impl Iterator<Item = (SegmentFile, &[u8])> {
+        self.segments
+            .iter()
+            .map(|(file, inode)| (*file, &self.inodes[inode][..]))
+    }
+
+    /// Turns one bit of a segment's file.
+    pub fn flip_bit(&mut self, file: SegmentFile, byte: usize, bit: u8) {
+        let inode = self.segments[&file];
+        let bytes = self.inodes.get_mut(&inode).expect("a name has its inode");
+        Arc::make_mut(bytes)[byte] ^= 1 << bit;
+    }
+
+    /// Forgets the index of a segment.
+    pub fn lose_index(&mut self, file: SegmentFile) {
+        self.indexes.remove(&file);
+    }
+
+    /// Leaves a spare file with the content that a segment of the log has, as recycling leaves it.
+    pub fn leave_old_spare(&mut self, file: SegmentFile) {
+        let Some(inode) = self.segments.get(&file) else {
+            return;
+        };
+        let content = Arc::clone(&self.inodes[inode]);
+        let inode = self.new_inode(content);
+        self.spares.entry(file.log).or_default().push(inode);
+    }
+
+    fn new_inode(&mut self, content: Arc<Vec<u8>>) -> Inode {
+        self.last_inode += 1;
+        let inode = Inode(self.last_inode);
+        self.inodes.insert(inode, content);
+        inode
+    }
+
+    fn put(&mut self, inode: Inode, offset: u64, bytes: &[u8]) {
+        let Some(file) = self.inodes.get_mut(&inode) else {
+            return;
+        };
+        let file = Arc::make_mut(file);
+        let (start, end) = (offset as usize, offset as usize + bytes.len());
+        if file.len() < end {
+            file.resize(end, 0);
+        }
+        file[start..end].copy_from_slice(bytes);
+    }
+
+    fn cut(&mut self, inode: Inode, length: u64) {
+        let file = self.inodes.get_mut(&inode).expect("an open file is there");
+        if file.len() != length as usize {
+            Arc::make_mut(file).resize(length as usize, 0);
+        }
+    }
+
+    /// Makes a segment's file, from a spare one if there is one; whether all of it was written.
+    fn create(&mut self, file: SegmentFile, length: u64) -> bool {
+        let spare = self.spares.get_mut(&file.log).and_then(Vec::pop);
+        let inode = match spare {
+            Some(inode) => inode,
+            None => self.new_inode(Arc::new(Vec::new())),
+        };
+        let was_written = self.inodes[&inode].len() as u64 >= length;
+        self.cut(inode, length);
+        self.segments.insert(file, inode);
+        self.logs.insert(file.log);
+        was_written
+    }
+}
+
+fn failed(operation: &'static str, file: SegmentFile, failure: DiskFailure) -> DiskError {
+    DiskError {
+        operation,
+        path: file.to_string(),
+        offset: 0,
+        length: 0,
+        failure,
+        message: "the simulated disk says so".to_owned(),
+    }
+}

@@ -1,0 +1,126 @@
+//! What a seed decides before anything happens: sizes, clients, faults and their times.
+//!
+//! # Invariants
+//! - The plan depends on the seed and the options alone.
+
+use crate::node::BootPlan;
+use crate::rng::Rng;
+use nova_core::planted::{PlantedBug, PlantedBugs};
+use nova_model::StreamName;
+
+/// How a run is made besides its seed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// The bug to plant.
+    pub bug: Option<PlantedBug>,
+    /// Whether the disk's locks work; decided by the seed if nothing is said.
+    pub locks_work: Option<bool>,
+    /// Whether the lines of the story are kept.
+    pub with_lines: bool,
+}
+
+/// Something that goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The process is killed; its writes land later.
+    Kill,
+    /// The power is cut.
+    PowerCut,
+    /// The process stops in order.
+    Stop,
+    /// A link breaks.
+    CutLink,
+    /// The disk becomes this many times slower.
+    Slowness(u64),
+    /// No file finds space for so long.
+    FullDisk(u64),
+    /// The next write of a group fails.
+    FailWrite,
+    /// Spare files with old content are left in the logs' directories.
+    OldSpares,
+}
+
+/// The plan of a run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Faults with their times, in order.
+    pub faults: Vec<(u64, Fault)>,
+    /// When the faults end and the clients finish.
+    pub calm_at: u64,
+    /// The first start; later ones may have other cores.
+    pub boot: BootPlan,
+    /// Whether the disk's locks work.
+    pub locks_work: bool,
+    /// The longest usual time of a piece on a link.
+    pub delay_us_max: u64,
+    /// Streams; the first are never deleted.
+    pub streams: Vec<StreamName>,
+    /// How many of them.
+    pub stable: usize,
+    /// How many clients of each kind: producers, readers, control clients.
+    pub clients: [u64; 3],
+    /// What each of them does at most.
+    pub work: u64,
+}
+
+/// The bugs of a run.
+pub fn planted(bug: Option<PlantedBug>) -> PlantedBugs {
+    bug.map_or(PlantedBugs::NONE, |bug| PlantedBugs::NONE.with(bug))
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn new(rng: &mut Rng, options: &Options) -> Plan {
+        let calm_at = rng.between(300_000, 2_500_000);
+        let boot = BootPlan {
+            cores: rng.between(1, 3) as u16,
+            segment_bytes: *rng.pick(&[64 * 1024, 128 * 1024, 512 * 1024]),
+            recent_bytes: *rng.pick(&[4 * 1024, 64 * 1024, 1024 * 1024]),
+            ingress_bytes: *rng.pick(&[16 * 1024, 1024 * 1024]),
+            idle_us: *rng.pick(&[5_000, 100_000, 30_000_000]),
+            planted: planted(options.bug),
+            allow_corrupt: false,
+            dies_at_call: None,
+        };
+        let stable = rng.between(1, 3) as usize;
+        let churned = rng.below(3) as usize;
+        let name = |n: usize| {
+            let text = if n < stable { format!("main/s{n}") } else { format!("side-0/d{n}") };
+            StreamName::parse(&text).expect("a good name")
+        };
+        let locks = rng.chance(75);
+        Plan {
+            faults: faults(rng, calm_at),
+            calm_at,
+            boot,
+            locks_work: options.locks_work.unwrap_or(locks),
+            delay_us_max: *rng.pick(&[60, 400, 5_000]),
+            streams: (0..stable + churned).map(name).collect(),
+            stable,
+            clients: [rng.between(1, 4), rng.between(1, 3), rng.between(1, 2)],
+            work: rng.between(5, 60),
+        }
+    }
+}
+
+fn faults(rng: &mut Rng, calm_at: u64) -> Vec<(u64, Fault)> {
+    let mut faults = Vec::new();
+    for _ in 0..rng.below(6) {
+        let fault = *rng.pick(&[Fault::Kill, Fault::Kill, Fault::PowerCut, Fault::Stop]);
+        faults.push((rng.below(calm_at), fault));
+    }
+    for _ in 0..rng.below(8) {
+        faults.push((rng.below(calm_at), Fault::CutLink));
+    }
+    for _ in 0..rng.below(3) {
+        let fault = match rng.below(4) {
+            0 => Fault::FullDisk(rng.between(10_000, 2_000_000)),
+            1 => Fault::FailWrite,
+            2 => Fault::OldSpares,
+            _ => Fault::Slowness(*rng.pick(&[1, 5, 30])),
+        };
+        faults.push((rng.below(calm_at), fault));
+    }
+    faults.sort_by_key(|(time, _)| *time);
+    faults
+}
