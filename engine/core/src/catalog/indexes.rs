@@ -211,8 +211,10 @@ impl Indexes {
             let states = index.names_after(bucket, prefix, start_after).take(limit);
             listing.merge(states.cloned().collect(), limit);
         }
-        let logs = self.at_start.values().flatten();
-        for index in self.sealed.iter().chain(logs) {
+        // A leadership states its stream anew in each of its segments: of equal epochs the newer
+        // segment's statement counts, and `merge` keeps the one that comes first.
+        let logs = self.at_start.values().flat_map(|log| log.iter().rev());
+        for index in self.sealed.iter().rev().chain(logs) {
             let states = index
                 .names_after(bucket, prefix, start_after)
                 .and_then(|states| states.take(limit).collect::<Result<Vec<_>, _>>());
