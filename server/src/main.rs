@@ -1,2 +1,7 @@
 //! The binary `nova`.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    nova_server::cli::main()
+}

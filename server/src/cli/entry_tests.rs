@@ -1,0 +1,69 @@
+//! Tests of how a star is found.
+
+use super::*;
+
+#[test]
+fn addresses_are_host_and_port() {
+    for good in [
+        "localhost:7400",
+        "10.0.0.1:1",
+        "[::1]:65535",
+        "star.example:80",
+    ] {
+        assert_eq!(parse_address(good), Ok(good.to_owned()));
+    }
+    for bad in [
+        "",
+        "localhost",
+        ":7400",
+        "localhost:",
+        "localhost:0",
+        "a:70000",
+        "::1:7400",
+    ] {
+        assert!(parse_address(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn the_data_directory_tells_address_and_authority() {
+    let data = tempfile::tempdir().unwrap();
+    let entry = Entry::of_data(data.path());
+    std::fs::write(data.path().join("address"), "127.0.0.1:7400\n").unwrap();
+    let config = entry.config().unwrap();
+    assert_eq!(config.star, "127.0.0.1:7400");
+    let ca = nova_client::Authorities::File(data.path().join("tls/ca.pem"));
+    assert_eq!(config.authorities, ca);
+}
+
+#[test]
+fn a_directory_without_a_star_is_told_with_the_command_that_starts_one() {
+    let data = tempfile::tempdir().unwrap();
+    let failure = Entry::of_data(data.path()).config().unwrap_err();
+    assert_eq!(failure.code(), 4);
+    assert!(
+        failure.next.contains("nova serve --data"),
+        "{}",
+        failure.next
+    );
+    std::fs::write(data.path().join("address"), "nonsense").unwrap();
+    let failure = Entry::of_data(data.path()).config().unwrap_err();
+    assert!(
+        failure
+            .why
+            .ends_with("is damaged: 'nonsense' is not HOST:PORT")
+    );
+}
+
+#[test]
+fn a_star_elsewhere_needs_no_data_directory() {
+    let entry = Entry {
+        star: Some("star.example:7400".to_owned()),
+        ca: Some("ca.pem".into()),
+        server_name: Some("inside".to_owned()),
+        ..Entry::of_data(Path::new("/nowhere"))
+    };
+    let config = entry.config().unwrap();
+    assert_eq!(config.star, "star.example:7400");
+    assert_eq!(config.server_name.as_deref(), Some("inside"));
+}
