@@ -90,8 +90,11 @@ impl Indexes {
         if best.is_none() {
             best = find_newest(self.sealed.iter(), name)?;
         }
+        // What this start wrote is newer than all that its own log held before; the other logs may
+        // hold a newer leadership, or an older one.
+        let is_restated = best.is_some();
         for (log, indexes) in self.at_start.iter() {
-            if *log == self.log && best.is_some() {
+            if *log == self.log && is_restated {
                 continue;
             }
             if let Some(found) = find_newest(indexes.iter(), name)?
