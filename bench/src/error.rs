@@ -1,0 +1,88 @@
+//! Why a benchmark has no result.
+//!
+//! # Invariants
+//! - Each says what was tried, so that a failed run can be told from a slow one.
+
+use nova_client::ClientError;
+use nova_disk::baseline::BaselineError as DiskError;
+use nova_quic::baseline::BaselineError as EchoError;
+use nova_server::boot::ServeError;
+use nova_server::config::ConfigError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a benchmark has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The star said no, or was not there.
+    #[error("{operation} failed: {source}")]
+    Client {
+        /// What was tried.
+        operation: &'static str,
+        /// Why it failed.
+        source: ClientError,
+    },
+    /// The bare transport could not be measured.
+    #[error("the transport's baseline has no result: {0}")]
+    Echo(#[from] EchoError),
+    /// The bare transport could not be set up.
+    #[error("the transport's baseline can't start: {0}")]
+    EchoStart(String),
+    /// The bare disk could not be measured.
+    #[error("the disk's baseline has no result: {0}")]
+    Disk(#[from] DiskError),
+    /// The star's process ended, or never said that it was ready.
+    #[error("the star ended before it was ready ({status}):\n{log}")]
+    Star {
+        /// How it ended.
+        status: String,
+        /// The last lines that it wrote.
+        log: String,
+    },
+    /// There is not enough room on the file system.
+    #[error(
+        "{what} needs {needed_mib} MiB in {} and {free_mib} MiB are free: name another --data \
+         or use --quick",
+        .directory.display()
+    )]
+    Space {
+        /// What needs it.
+        what: &'static str,
+        /// How much it needs.
+        needed_mib: u64,
+        /// How much is there.
+        free_mib: u64,
+        /// Where.
+        directory: PathBuf,
+    },
+    /// The system refused something.
+    #[error("{operation} failed: {source}")]
+    Io {
+        /// What was tried.
+        operation: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The star that runs in this process can't go on.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The star's settings contradict each other.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The results can't be written as JSON.
+    #[error("the results can't be written: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl BenchError {
+    /// For `map_err` on a call of the client.
+    pub fn client(operation: &'static str) -> impl Fn(ClientError) -> BenchError {
+        move |source| BenchError::Client { operation, source }
+    }
+
+    /// For `map_err` on a call of the system.
+    pub fn io(operation: impl Into<String>) -> impl FnOnce(io::Error) -> BenchError {
+        let operation = operation.into();
+        move |source| BenchError::Io { operation, source }
+    }
+}

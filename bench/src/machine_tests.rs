@@ -1,0 +1,45 @@
+//! The kernel's texts about the machine are read right.
+
+use super::*;
+
+#[test]
+fn the_mount_with_the_longest_point_holds_the_data() {
+    let mounts = "\
+        1 0 254:1 / / rw,relatime - ext4 /dev/vda rw\n\
+        2 1 0:21 / /data rw - xfs /dev/nvme0n1 rw\n\
+        3 1 0:22 / /data/fast rw,noatime shared:4 - btrfs /dev/nvme1n1 rw\n\
+        broken\n";
+    let cases = [
+        ("/tmp", "ext4 on /dev/vda (rw,relatime)"),
+        ("/data", "xfs on /dev/nvme0n1 (rw)"),
+        ("/data/fast/a", "btrfs on /dev/nvme1n1 (rw,noatime)"),
+        ("/database", "ext4 on /dev/vda (rw,relatime)"),
+    ];
+    for (data, expected) in cases {
+        let found = mount_of(mounts, Path::new(data));
+        assert_eq!(found.as_deref(), Some(expected), "{data}");
+    }
+    assert_eq!(mount_of("", Path::new("/tmp")), None);
+}
+
+#[test]
+fn the_model_of_the_cpu_is_found() {
+    let text = "processor\t: 0\nmodel name\t: Some CPU @ 2.5GHz\nmodel name\t: Other\n";
+    assert_eq!(cpu_model(text), "Some CPU @ 2.5GHz");
+    assert_eq!(cpu_model(""), "unknown");
+}
+
+#[test]
+fn a_busy_machine_and_a_shared_cpu_are_warned_of() {
+    let mut machine = Machine::look(Path::new("."), 4, 0, 1);
+    let mut warned = |load: &str, client_cpu: usize| {
+        machine.load_before = load.to_owned();
+        machine.client_cpu = client_cpu;
+        let warnings = machine.warnings();
+        let has = |part: &str| warnings.iter().any(|warning| warning.contains(part));
+        (has("others work"), has("share CPU"))
+    };
+    assert_eq!(warned("1.90 9.00 9.00 1/80 5", 1), (false, false));
+    assert_eq!(warned("2.10 0.00 0.00 1/80 5", 0), (true, true));
+    assert_eq!(warned("unknown", 1), (false, false));
+}
