@@ -13,12 +13,14 @@ const USAGE: &str = "nova-sim [--seeds A..B | --seed N] [--trace] [--bug NAME] [
   --trace        prints the story of a finding, or of the one seed
   --bug NAME     plants a bug: no_group_checksum, no_seal, ack_before_durable,
                  refuse_before_durable, write_on_in_old_segment
+  --all          goes on after a finding
   --locks no     a start does not wait for writes of a killed process";
 
 struct Arguments {
     seeds: std::ops::Range<u64>,
     is_single: bool,
     with_trace: bool,
+    goes_on: bool,
     options: Options,
     bug: Option<String>,
 }
@@ -38,6 +40,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, Strin
         seeds: 0..1_000,
         is_single: false,
         with_trace: false,
+        goes_on: false,
         options: Options::default(),
         bug: None,
     };
@@ -45,6 +48,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, Strin
         let mut value = || arguments.next().ok_or(format!("{argument} wants a value"));
         match argument.as_str() {
             "--trace" => parsed.with_trace = true,
+            "--all" => parsed.goes_on = true,
             "--seed" => {
                 let seed = number(&value()?)?;
                 parsed.seeds = seed..seed + 1;
@@ -85,6 +89,7 @@ fn bug(name: &str) -> Result<PlantedBug, String> {
 fn play(arguments: &Arguments) -> ExitCode {
     let begun = Instant::now();
     let (mut events, mut checks, mut records, mut starts) = (0, 0, 0, 0);
+    let mut findings = 0;
     for seed in arguments.seeds.clone() {
         let report = run(seed, &arguments.options);
         events += report.events;
@@ -98,7 +103,10 @@ fn play(arguments: &Arguments) -> ExitCode {
         }
         if let Some(finding) = &report.finding {
             tell(arguments, &report, finding);
-            return ExitCode::FAILURE;
+            findings += 1;
+            if !arguments.goes_on {
+                return ExitCode::FAILURE;
+            }
         }
         if arguments.is_single && arguments.with_trace {
             print_story(arguments, seed);
@@ -108,10 +116,13 @@ fn play(arguments: &Arguments) -> ExitCode {
     let seconds = begun.elapsed().as_secs_f64();
     let per_second = count as f64 / seconds;
     println!(
-        "{count} seeds, each twice, without a finding: {per_second:.0} seeds/s; {events} events, \
+        "{count} seeds, each twice, {findings} findings: {per_second:.0} seeds/s; {events} events, \
          {starts} starts, {records} records acked, {checks} checks"
     );
-    ExitCode::SUCCESS
+    match findings {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
 }
 
 fn tell(arguments: &Arguments, report: &Report, finding: &str) {

@@ -54,6 +54,7 @@ struct World {
     disk: SimDisk,
     star: Option<Star>,
     clients: Vec<Client>,
+    wakes: Vec<Option<u64>>,
     oracle: Oracle,
     trace: Trace,
     rng: Rng,
@@ -73,6 +74,7 @@ pub fn run(seed: u64, options: &Options) -> Report {
         disk: SimDisk::new(plan.locks_work),
         star: None,
         clients: Vec::new(),
+        wakes: Vec::new(),
         oracle: Oracle::default(),
         trace: Trace::new(options.with_lines),
         rng,
@@ -103,8 +105,12 @@ impl World {
         let plan = format!("{:?}", self.plan);
         self.trace.note(0, "plan", 0, || plan);
         self.agenda.at(0, Happening::Boot);
+        self.agenda.at(self.plan.calm_at, Happening::SpaceAgain);
         for (n, (time, _)) in self.plan.faults.iter().enumerate() {
             self.agenda.at(*time, Happening::Fault(n));
+        }
+        for name in &self.plan.streams {
+            self.oracle.history.names.entry(name.clone()).or_default();
         }
         let [producers, readers, controls] = self.plan.clients;
         for n in 0..producers + readers + controls {
@@ -398,6 +404,11 @@ impl World {
         me: usize,
         act: impl FnOnce(&mut Vec<Client>, &mut Surroundings<'_>),
     ) {
+        if self.wakes.len() <= me {
+            self.wakes.resize(me + 1, None);
+        }
+        let now = self.agenda.now();
+        self.wakes[me].take_if(|at| *at <= now);
         let mut around = Surroundings {
             agenda: &mut self.agenda,
             network: &mut self.network,
@@ -406,6 +417,7 @@ impl World {
             rng: &mut self.rng,
             cores: self.star.as_ref().map_or(0, Star::cores),
             me,
+            wakes_at: &mut self.wakes[me],
             is_calm: self.is_calm,
             streams: &self.plan.streams,
             stable: self.plan.stable,

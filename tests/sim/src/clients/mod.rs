@@ -41,6 +41,8 @@ pub struct Surroundings<'a> {
     pub cores: u16,
     /// Which client this is.
     pub me: usize,
+    /// When its next step is planned.
+    pub wakes_at: &'a mut Option<u64>,
     /// Whether no more is to be begun.
     pub is_calm: bool,
     /// The streams there may be.
@@ -54,9 +56,13 @@ impl Surroundings<'_> {
         Instant(self.agenda.now())
     }
 
+    /// Plans the next step; the earliest of all that were asked for counts.
     fn wake_after(&mut self, us: u64) {
-        let me = self.me;
-        self.agenda.after(us.max(1), Happening::Client(me));
+        let at = self.agenda.now() + us.max(1);
+        if self.wakes_at.is_none_or(|planned| at < planned) {
+            *self.wakes_at = Some(at);
+            self.agenda.at(at, Happening::Client(self.me));
+        }
     }
 
     /// Whether a stream is never deleted.

@@ -353,9 +353,6 @@ impl ProducerClient {
             }
             Err(error) => {
                 around.say(|| format!("{batch:?} fails: {error}"));
-                if let AppendError::Refused(refusal) = &error {
-                    self.hear(around, refusal);
-                }
                 if error.is_clean() {
                     all.iter()
                         .for_each(|one| around.oracle.refused(&one.records));
