@@ -1,0 +1,402 @@
+//! The lanes of the test star.
+
+use super::{CORES, Shared};
+use bytes::Bytes;
+use nova_model::request::{
+    Answer, AppendOpen, AppendOpened, BucketInfo, CoreInfo, ReadOpen, ReadOpened, ReadStart,
+    Request, SessionAppend, StarInfo,
+};
+use nova_model::{
+    Code, Conditions, CoreId, EncodedBatch, Epoch, Facts, Incarnation, Refusal, SequenceNumber,
+    StreamName, Timestamp, WriterStamp,
+};
+use nova_proto::server::{Input, Lane};
+use nova_quic::server::{Connection, Endpoint};
+use nova_quic::{RecvStream, SendStream};
+use std::rc::Rc;
+
+const WINDOW: u32 = 16;
+/// Batches handed to a reader before its bytes are written.
+const BATCHES_AT_ONCE: usize = 4;
+/// Turns that the endpoint gets before a connection is broken.
+const YIELDS: usize = 64;
+
+pub async fn accept(shared: Rc<Shared>, core: usize, endpoint: Endpoint) {
+    while let Some(incoming) = endpoint.accept().await {
+        let shared = Rc::clone(&shared);
+        glommio::spawn_local(async move {
+            if let Ok(connection) = incoming.handshake().await {
+                shared.knobs.lock().expect("knobs").connections += 1;
+                serve(shared, core, Rc::new(connection)).await;
+            }
+        })
+        .detach();
+    }
+}
+
+async fn serve(shared: Rc<Shared>, core: usize, connection: Rc<Connection>) {
+    while let Some(Ok((send, recv))) = connection.accept_stream().await {
+        let served = Served {
+            shared: Rc::clone(&shared),
+            core,
+            connection: Rc::clone(&connection),
+            lane: Lane::new(),
+            role: Role::Control,
+            is_doomed: false,
+        };
+        glommio::spawn_local(served.run(send, recv)).detach();
+    }
+}
+
+enum Role {
+    Control,
+    Append {
+        open: AppendOpen,
+        is_stopped: bool,
+    },
+    Read {
+        open: ReadOpen,
+        next: SequenceNumber,
+        is_caught_up: bool,
+        given: u32,
+    },
+}
+
+struct Served {
+    shared: Rc<Shared>,
+    core: usize,
+    connection: Rc<Connection>,
+    lane: Lane,
+    role: Role,
+    /// The connection breaks once what is written has left.
+    is_doomed: bool,
+}
+
+impl Served {
+    async fn run(mut self, mut send: SendStream, mut recv: RecvStream) {
+        let mut changed = self.shared.changed.subscribe();
+        let mut chunks = [const { Bytes::new() }; 32];
+        let mut is_ended = false;
+        loop {
+            if self.is_doomed {
+                self.break_connection().await;
+                return;
+            }
+            let has_more = self.feed_reader();
+            let mut output: Vec<Bytes> = std::iter::from_fn(|| self.lane.poll_output()).collect();
+            if send.write_chunks(&mut output).await.is_err() {
+                return;
+            }
+            if self.lane.is_finished() {
+                let _ = send.finish();
+                let _ = recv.stop(0);
+                return;
+            }
+            if has_more {
+                glommio::yield_if_needed().await;
+                continue;
+            }
+            tokio::select! {
+                read = recv.read_chunks(&mut chunks), if !is_ended => match read {
+                    Ok(Some(count)) => {
+                        for chunk in &mut chunks[..count] {
+                            self.lane.handle_bytes(std::mem::take(chunk)).expect("a good client");
+                        }
+                    }
+                    Ok(None) => {
+                        is_ended = true;
+                        self.lane.handle_end().expect("a good client");
+                    }
+                    Err(_) => return,
+                },
+                _ = changed.changed() => {}
+            }
+            while let Some(input) = self.lane.poll_input() {
+                if !self.take(input) {
+                    self.break_connection().await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Breaks the connection, after what was written before has had its chance to leave.
+    async fn break_connection(&self) {
+        for _ in 0..YIELDS {
+            glommio::executor().yield_task_queue_now().await;
+        }
+        self.connection.close(1, "a fault of the test");
+    }
+
+    /// Acts on an input; `false` breaks the connection.
+    fn take(&mut self, input: Input) -> bool {
+        match input {
+            Input::OpenAppend(open) => self.open_append(open),
+            Input::Append(append, batch) => return self.append(append, batch),
+            Input::Resume => {
+                if let Role::Append { is_stopped, .. } = &mut self.role {
+                    *is_stopped = false;
+                }
+            }
+            Input::EndAppend | Input::EndRead => {}
+            Input::Request(id, request) => {
+                let answer = self.answer(request);
+                self.lane.answered(id, &answer);
+            }
+            Input::AppendOnce(id, append, batch) => {
+                let result = self.redirect(&append.stream).and_then(|()| {
+                    let mut streams = self.shared.streams.borrow_mut();
+                    let stream = streams.get(&append.stream)?;
+                    stream.append(batch, &append.conditions, append.writer)
+                });
+                self.shared.changed.send_modify(|count| *count += 1);
+                self.lane.appended_once(id, &result);
+            }
+            Input::OpenRead(open) => self.open_read(open),
+        }
+        true
+    }
+
+    fn redirect(&self, _: &StreamName) -> Result<(), Refusal> {
+        let knobs = self.shared.knobs.lock().expect("knobs");
+        let leader = knobs.leader.unwrap_or(0);
+        if knobs.holder.is_none() && leader == self.core {
+            return Ok(());
+        }
+        let address = knobs
+            .holder
+            .clone()
+            .unwrap_or_else(|| self.shared.addresses[leader].clone());
+        let facts = Facts::Holder {
+            address: Some(address),
+            epoch: Epoch(1),
+        };
+        Err(Refusal::new(Code::NotOwner, "led elsewhere").with(facts))
+    }
+
+    fn open_append(&mut self, open: AppendOpen) {
+        let opened = self.redirect(&open.stream).and_then(|()| {
+            let mut streams = self.shared.streams.borrow_mut();
+            let stream = streams.get(&open.stream)?;
+            Ok(AppendOpened {
+                stream_id: stream.id,
+                epoch: Epoch(1),
+                tail: stream.tail,
+                window_batches: WINDOW,
+                idle_timeout_us: 0,
+            })
+        });
+        match opened {
+            Ok(opened) => {
+                self.role = Role::Append {
+                    open,
+                    is_stopped: false,
+                };
+                self.lane.opened(opened);
+            }
+            Err(refusal) => self.lane.open_refused(&refusal),
+        }
+    }
+
+    fn append(&mut self, append: SessionAppend, batch: EncodedBatch) -> bool {
+        let Role::Append { open, is_stopped } = &mut self.role else {
+            panic!("an append outside of a session");
+        };
+        let mut knobs = self.shared.knobs.lock().expect("knobs");
+        let refused = knobs.refuse.pop();
+        if *is_stopped {
+            let behind = Refusal::new(Code::BehindRejected, "behind a rejected one");
+            self.lane.rejected(&behind);
+            return true;
+        }
+        knobs.batches += 1;
+        let is_silent = knobs.is_silent;
+        let breaks = knobs
+            .break_every
+            .is_some_and(|every| knobs.batches % every == 0);
+        drop(knobs);
+        let result = refused.map_or(Ok(()), Err).and_then(|()| {
+            let mut streams = self.shared.streams.borrow_mut();
+            let stream = streams.get(&open.stream)?;
+            let fence = open.fence.clone();
+            let conditions = Conditions {
+                fence,
+                match_sequence: append.match_sequence,
+            };
+            let sequence = append.writer_sequence;
+            let stamp = open.writer.zip(sequence);
+            let stamp = stamp.map(|(writer, sequence)| WriterStamp { writer, sequence });
+            stream.append(batch, &conditions, stamp)
+        });
+        self.shared.changed.send_modify(|count| *count += 1);
+        if breaks {
+            return false;
+        }
+        match result {
+            _ if is_silent => {}
+            Ok(ack) => self.lane.acked(&ack),
+            Err(refusal) => {
+                *is_stopped = true;
+                self.lane.rejected(&refusal);
+            }
+        }
+        true
+    }
+
+    fn open_read(&mut self, open: ReadOpen) {
+        let opened = self.redirect(&open.stream).and_then(|()| {
+            let mut streams = self.shared.streams.borrow_mut();
+            let stream = streams.get(&open.stream)?;
+            let tail = stream.tail.sequence;
+            let start = match open.start {
+                ReadStart::Sequence(start) => start,
+                ReadStart::TailOffset(offset) => SequenceNumber(tail.0.saturating_sub(offset)),
+                ReadStart::Timestamp(_) => stream.first,
+            };
+            if start > tail && !open.clamp {
+                let facts = Facts::Tail(stream.tail);
+                return Err(Refusal::new(Code::PastTail, "past the tail").with(facts));
+            }
+            if start < stream.first {
+                let facts = Facts::First(stream.first);
+                return Err(Refusal::new(Code::Trimmed, "forgotten").with(facts));
+            }
+            let start = start.min(tail);
+            Ok(ReadOpened {
+                stream_id: stream.id,
+                start,
+                tail: stream.tail,
+            })
+        });
+        match opened {
+            Ok(opened) => {
+                let next = opened.start;
+                self.role = Role::Read {
+                    open,
+                    next,
+                    is_caught_up: false,
+                    given: 0,
+                };
+                self.lane.read_opened(opened);
+            }
+            Err(refusal) => self.lane.open_refused(&refusal),
+        }
+    }
+
+    /// Gives a reader its next batches; whether there are more.
+    fn feed_reader(&mut self) -> bool {
+        let Role::Read {
+            open,
+            next,
+            is_caught_up,
+            given,
+        } = &mut self.role
+        else {
+            return false;
+        };
+        if self.lane.is_finished() {
+            return false;
+        }
+        let mut streams = self.shared.streams.borrow_mut();
+        let Ok(stream) = streams.get(&open.stream) else {
+            return false;
+        };
+        let every = self.shared.knobs.lock().expect("knobs").break_reads_every;
+        let from = stream.batches.partition_point(|batch| batch.end() <= *next);
+        for stored in stream.batches[from..].iter().take(BATCHES_AT_ONCE) {
+            self.lane.batch(stored);
+            *next = stored.end();
+            *given += 1;
+            *is_caught_up = false;
+            if every.is_some_and(|every| *given >= every) {
+                self.is_doomed = true;
+                return true;
+            }
+        }
+        if *next < stream.tail.sequence {
+            return true;
+        }
+        if !open.follow {
+            self.lane.read_ended(*next, stream.tail);
+        } else if !*is_caught_up {
+            *is_caught_up = true;
+            self.lane.caught_up(stream.tail);
+        }
+        false
+    }
+
+    fn answer(&mut self, request: Request) -> Result<Answer, Refusal> {
+        match &request {
+            Request::CheckTail { name } | Request::Trim { name, .. } => self.redirect(name)?,
+            _ => {}
+        }
+        let mut streams = self.shared.streams.borrow_mut();
+        match request {
+            Request::CreateBucket { name, settings, .. } => {
+                let created = streams.buckets.insert(name.clone(), settings).is_none();
+                let info = BucketInfo {
+                    name,
+                    settings,
+                    created: Timestamp(1),
+                };
+                Ok(Answer::Bucket { info, created })
+            }
+            Request::CreateStream {
+                name,
+                settings,
+                exclusive,
+            } => {
+                let created = streams.ensure(&name, settings);
+                if exclusive && !created {
+                    return Err(Refusal::new(Code::AlreadyExists, "it is there"));
+                }
+                let info = streams.get(&name)?.info(&name);
+                Ok(Answer::Stream { info, created })
+            }
+            Request::ListStreams { bucket, page } => {
+                let own = |name: &&StreamName| name.key.as_str().len() % CORES == self.core;
+                let names = streams.streams.keys().filter(|name| name.bucket == bucket);
+                let names = names
+                    .filter(own)
+                    .filter(|n| *n.key.as_str() > *page.start_after);
+                let mut items: Vec<_> = names.map(|n| streams.streams[n].info(n)).collect();
+                let has_more = items.len() > page.limit as usize;
+                items.truncate(page.limit as usize);
+                Ok(Answer::Streams { items, has_more })
+            }
+            Request::CheckTail { name } => Ok(Answer::Tail(streams.get(&name)?.tail)),
+            Request::Trim { name, first, .. } => {
+                let stream = streams.get(&name)?;
+                stream.first = first;
+                Ok(Answer::Trimmed {
+                    first,
+                    tail: stream.tail,
+                })
+            }
+            Request::DescribeStream { name } => {
+                let info = streams.get(&name)?.info(&name);
+                Ok(Answer::Stream {
+                    info,
+                    created: false,
+                })
+            }
+            Request::DescribeStar => {
+                let numbered = (0..).zip(&self.shared.addresses);
+                let core = |(core, address): (u16, &String)| CoreInfo {
+                    core: CoreId(core),
+                    address: address.clone(),
+                };
+                Ok(Answer::Star(StarInfo {
+                    star: self.shared.id,
+                    incarnation: Incarnation(1),
+                    core: CoreId(self.core as u16),
+                    cores: numbered.map(core).collect(),
+                }))
+            }
+            other => Err(Refusal::new(
+                Code::Invalid,
+                format!("{other:?} is not served"),
+            )),
+        }
+    }
+}
