@@ -127,25 +127,29 @@ impl Oracle {
         self.alive(&info.name, info.id, asked);
         self.tail(info.id, info.tail, floor);
         self.first(info.id, info.first.0);
-        self.token(info.id, info.fence.as_str());
+        self.token(info.id, info.fence.as_str(), asked);
     }
 
-    /// The installed token was told.
-    pub fn token(&mut self, id: StreamId, token: &str) {
+    /// The installed token was told to somebody who asked at `asked`.
+    pub fn token(&mut self, id: StreamId, token: &str, asked: Mark) {
         let mark = self.history.mark();
         let ledger = self.history.ledgers.entry(id).or_default();
         let at = ledger.fences.iter().position(|fence| fence.token == token);
-        let told = ledger.fence_told;
+        let is_before = |at: &usize| ledger.fences[*at].told.is_some_and(|told| told < asked);
+        let told = ledger.fence_told.filter(is_before);
         let is_older = match (at, told) {
             (None, None) => false,
             (None, Some(_)) => true,
             (Some(_), None) => false,
             (Some(at), Some(told)) => ledger.is_before(at, told),
         };
+        let is_superseded = at
+            .zip(ledger.fence_told)
+            .is_some_and(|(at, told)| ledger.is_before(at, told));
         let is_known = at.is_some() || token.is_empty();
         if let Some(at) = at {
             ledger.fences[at].told.get_or_insert(mark);
-            if !is_older {
+            if !is_superseded {
                 ledger.fence_told = Some(at);
             }
         }
@@ -188,11 +192,11 @@ impl Oracle {
         }
     }
 
-    /// What a refusal names is as true as an ack; `floor` is the tail told when it was asked for.
-    pub fn refusal(&mut self, id: StreamId, refusal: &Refusal, floor: u64) {
+    /// What a refusal names is as true as an ack; `floor` is the tail told at `asked`.
+    pub fn refusal(&mut self, id: StreamId, refusal: &Refusal, asked: Mark, floor: u64) {
         match (&refusal.facts, refusal.code) {
             (Facts::Tail(tail), _) => self.tail(id, *tail, floor),
-            (Facts::Token(token), _) => self.token(id, token),
+            (Facts::Token(token), _) => self.token(id, token, asked),
             (Facts::First(first), _) => self.first(id, first.0),
             (_, Code::Corrupt) => self.found(format!("{id}: {refusal}")),
             (_, Code::Internal) => self.found(format!("{id}: {refusal}")),

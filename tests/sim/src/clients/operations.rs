@@ -261,7 +261,7 @@ impl Asked {
             (Request::Fence { token, .. }, Answer::Fenced { tail }) => {
                 if let Some((id, floor)) = self.known {
                     oracle.tail(id, *tail, floor);
-                    oracle.token(id, token.as_str());
+                    oracle.token(id, token.as_str(), self.mark);
                 }
             }
             (Request::Trim { first, .. }, Answer::Trimmed { first: left, tail }) => {
@@ -298,7 +298,7 @@ impl Asked {
             }
         }
         if let Some((id, floor)) = self.known {
-            oracle.refusal(id, refusal, floor);
+            oracle.refusal(id, refusal, self.mark, floor);
         }
         if let What::Request(Request::DeleteStream { name }) = &self.what {
             oracle.history.delete_ended(name);

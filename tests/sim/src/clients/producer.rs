@@ -266,7 +266,7 @@ impl ProducerClient {
     /// What a refusal says of the stream.
     fn hear(&mut self, around: &mut Surroundings<'_>, refusal: &Refusal) {
         if let Some(id) = self.stream_id {
-            around.oracle.refusal(id, refusal, 0);
+            around.oracle.refusal(id, refusal, self.asked, 0);
         }
         if matches!(refusal.code, Code::StreamNotFound | Code::BucketNotFound) {
             let (stream, asked) = (self.kind.stream.clone(), self.asked);

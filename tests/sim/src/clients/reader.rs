@@ -35,6 +35,8 @@ struct Read {
     /// The tail that was told when it was asked, of this incarnation.
     floor: u64,
     floor_of: Option<StreamId>,
+    /// No record is older: the time it starts at, if any record had that when it began.
+    time: Timestamp,
     losses: u64,
 }
 
@@ -200,6 +202,11 @@ impl Read {
         around.oracle.check(fits, || {
             format!("{}: a read at {:?} begins at {start}", self.stream, self.open.start)
         });
+        if let ReadStart::Timestamp(time) = self.open.start
+            && start < opened.tail.sequence
+        {
+            self.time = time;
+        }
         if self.cursor.is_none() {
             self.cursor = Some(ReadCursor::new(start, self.open.limits));
         }
@@ -211,10 +218,7 @@ impl Read {
         };
         let taken = cursor.take(batch);
         let mut index = 0;
-        let time_wanted = match self.open.start {
-            ReadStart::Timestamp(time) => time,
-            ReadStart::Sequence(_) | ReadStart::TailOffset(_) => Timestamp(0),
-        };
+        let time_wanted = self.time;
         batch.for_each(|position, record| {
             if taken.records.contains(&index) {
                 let seen = Seen {
@@ -262,7 +266,7 @@ impl Read {
     /// Takes a refusal; whether the read is over.
     fn refused(&mut self, around: &mut Surroundings<'_>, refusal: &Refusal) -> bool {
         if let Some(id) = self.id {
-            around.oracle.refusal(id, refusal, 0);
+            around.oracle.refusal(id, refusal, self.asked, 0);
         }
         match (refusal.code, &refusal.facts) {
             (Code::StreamNotFound | Code::BucketNotFound, _) => {
@@ -339,6 +343,7 @@ fn draw(around: &mut Surroundings<'_>) -> Read {
         asked: Mark(0),
         floor: 0,
         floor_of: None,
+        time: Timestamp(0),
         losses: 0,
     }
 }

@@ -11,7 +11,9 @@ impl SimDisk {
     /// The power is gone: each write on its way is there whole, not at all, or in part.
     pub fn cut_power(&mut self, flights: Vec<Flight>, rng: &mut Rng) {
         for late in std::mem::take(&mut self.late) {
-            self.land_in_part(late.inode, late.offset, &late.bytes, rng);
+            if self.can_land(&late) {
+                self.land_in_part(late.inode, late.offset, &late.bytes, rng);
+            }
         }
         for flight in flights {
             match flight.act {
@@ -78,8 +80,12 @@ impl SimDisk {
     /// A file that became a spare one was locked before; where locks do not work nothing but the
     /// seal protects, and a seal protects a segment, not the later user of its file. So a late
     /// write only lands where its file still has its name.
+    fn can_land(&self, late: &Late) -> bool {
+        self.segments.get(&late.file) == Some(&late.inode)
+    }
+
     fn land(&mut self, late: Late) {
-        if self.segments.get(&late.file) == Some(&late.inode) {
+        if self.can_land(&late) {
             self.put(late.inode, late.offset, &late.bytes);
         }
     }
