@@ -1,0 +1,151 @@
+//! Storage, recovery; contract 6, 8: damage to what was acked is never skipped in silence. It is told
+//! with its range, and all other records are served.
+
+use crate::{SITE, append_each, bodies_of, log_folder, make_stream, numbered, refusal, stream};
+use nova_client::*;
+use nova_e2e::home::Home;
+use nova_e2e::segments::{Place, flip_bit, groups, segments};
+use std::path::{Path, PathBuf};
+
+const DAMAGED: i32 = 14;
+const RECORDS: u64 = 10;
+
+/// A killed star's home: ten records in ten groups of the last segment, another stream between.
+async fn with_records() -> Home {
+    let home = Home::new(SITE);
+    let star = home.start();
+    let client = home.client();
+    let name = make_stream(&client, "victim").await;
+    let other = make_stream(&client, "other").await;
+    for n in 0..RECORDS {
+        append_each(&client, &name, [numbered(n)].into_iter()).await;
+        append_each(&client, &other, [numbered(n)].into_iter()).await;
+    }
+    star.kill();
+    home
+}
+
+/// The file and the group that holds only this record of the stream that is damaged: groups come
+/// in turns, its own first.
+fn group_of(home: &Home, record: u64) -> (PathBuf, Place) {
+    for path in segments(&log_folder(home, 0)) {
+        let holds = |place: &Place| place.batches.iter().any(|(first, _)| *first == record);
+        if let Some(place) = groups(&path).into_iter().find(holds) {
+            return (path, place);
+        }
+    }
+    panic!("no group holds record {record}");
+}
+
+/// Reading over the damage gives what is before it, then CORRUPT with exactly its range; what is
+/// behind it is given from the range's end on. The other stream has everything.
+async fn expect_damage_of(home: &Home, record: u64, tail: u64) {
+    let client = home.client();
+    let mut open = read_from(stream("victim"), 0);
+    let refused = refusal(bodies_of(&client, open.clone()).await, Code::Corrupt);
+    let (from, to) = match refused.facts {
+        Facts::Range { from, to } => (from.0, to.0),
+        facts => panic!("no range: {facts:?}"),
+    };
+    assert_eq!(
+        (from, to),
+        (record, record + 1),
+        "exactly the damaged record"
+    );
+    assert!(!refused.retry && refused.clean);
+    open.limits.until_sequence = Some(SequenceNumber(from));
+    let before = bodies_of(&client, open)
+        .await
+        .expect("what is before the damage");
+    assert!(
+        (0..from)
+            .map(|n| (n, numbered(n)))
+            .eq(before.into_iter().map(owned))
+    );
+    let behind = bodies_of(&client, read_from(stream("victim"), to)).await;
+    let behind = behind.expect("what is behind the damage");
+    assert!(
+        (to..tail)
+            .map(|n| (n, numbered(n)))
+            .eq(behind.into_iter().map(owned))
+    );
+    let inside = bodies_of(&client, read_from(stream("victim"), from)).await;
+    refusal(inside, Code::Corrupt);
+    let other = bodies_of(&client, read_from(stream("other"), 0))
+        .await
+        .expect("undamaged");
+    assert_eq!(other.len() as u64, RECORDS);
+}
+
+fn owned((n, body): (u64, bytes::Bytes)) -> (u64, Vec<u8>) {
+    (n, body.to_vec())
+}
+
+/// A bit that turns in a cold sealed segment is found by the read that needs it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bit_in_a_sealed_segment_costs_its_group_and_nothing_else() {
+    let home = with_records().await;
+    home.start().stop().expect_done();
+    for (record, place_of) in [
+        (
+            0,
+            (|group: &Place| group.offset + group.content - 3) as fn(&Place) -> u64,
+        ),
+        (4, |group| group.offset + group.content - 3),
+        (4, |group| group.offset + 50),
+        (RECORDS - 1, |group| group.offset + 200),
+    ] {
+        let copy = home.copy();
+        let (path, group) = group_of(&copy, record);
+        flip_bit(&path, place_of(&group));
+        let star = copy.start();
+        expect_damage_of(&copy, record, RECORDS).await;
+        star.stop().expect_done();
+    }
+}
+
+/// A bit in the middle of the last segment, behind which acked groups follow: the start is refused
+/// in words, and nothing is touched; allowed, the rest is served and stays served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bit_in_the_last_segment_refuses_the_start_until_it_is_allowed() {
+    let mut home = with_records().await;
+    let (path, group) = group_of(&home, 4);
+    flip_bit(&path, group.offset + group.content - 3);
+    let before = std::fs::read(&path).expect("the segment");
+    let ended = home.start_refused().expect_code(DAMAGED);
+    let file = short_name(&home, &path);
+    for said in [
+        &file,
+        &group.offset.to_string(),
+        "tests/victim",
+        "--allow-corrupt",
+    ] {
+        assert!(
+            ended.stderr.contains(said),
+            "{said:?} is not in: {}",
+            ended.stderr
+        );
+    }
+    assert!(
+        std::fs::read(&path).expect("the segment") == before,
+        "the damage is kept as it is"
+    );
+    home.start_refused().expect_code(DAMAGED);
+    home.add_flag("--allow-corrupt");
+    let star = home.start();
+    expect_damage_of(&home, 4, RECORDS).await;
+    let client = home.client();
+    append_each(&client, &stream("victim"), [numbered(RECORDS)].into_iter()).await;
+    star.kill();
+    home.clear_flags();
+    let star = home.start();
+    expect_damage_of(&home, 4, RECORDS + 1).await;
+    star.stop().expect_done();
+}
+
+fn short_name(home: &Home, path: &Path) -> String {
+    path.strip_prefix(home.data())
+        .expect("inside")
+        .display()
+        .to_string()
+}

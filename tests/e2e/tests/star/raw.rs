@@ -1,0 +1,119 @@
+//! A peer that speaks QUIC and any bytes it likes.
+
+use crate::in_time;
+use bytes::Bytes;
+use nova_e2e::home::Home;
+use nova_model::request::Request;
+use nova_proto::client::{ControlEvent, ControlLane};
+use nova_quic::client::{ClientEndpoint, Connection};
+use nova_quic::error::{QuicError, ReadError};
+use nova_quic::params::ClientParams;
+use nova_quic::tls::ClientTls;
+use nova_quic::{RecvStream, SendStream};
+
+/// A connection without a client behind it.
+pub struct Raw {
+    pub connection: Connection,
+    _endpoint: ClientEndpoint,
+}
+
+/// A lane with its two directions.
+pub struct RawLane {
+    pub send: SendStream,
+    pub recv: RecvStream,
+}
+
+/// A control lane.
+pub struct RawControl {
+    lane: RawLane,
+    rules: ControlLane,
+}
+
+/// What a lane came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LaneEnd {
+    /// The star finished its direction in order.
+    Finished,
+    /// The star reset it with this code.
+    Reset(u64),
+    /// The connection was closed with this code.
+    Closed(u64),
+}
+
+impl Raw {
+    pub async fn connect(home: &Home, address: &str) -> Raw {
+        let tls = ClientTls::from_ca_file(&home.data().join("tls/ca.pem")).expect("the star's own");
+        let endpoint = ClientEndpoint::new(&tls, ClientParams::default()).expect("a socket");
+        let address = address.parse().expect("an address");
+        let connecting = endpoint.connect(address, "127.0.0.1");
+        let connection = in_time("a connection", connecting)
+            .await
+            .expect("a connection");
+        Raw {
+            connection,
+            _endpoint: endpoint,
+        }
+    }
+
+    /// Connects to the first core of a home's star.
+    pub async fn to(home: &Home) -> Raw {
+        Raw::connect(home, &format!("127.0.0.1:{}", home.port())).await
+    }
+
+    pub async fn lane(&mut self) -> RawLane {
+        let opened = in_time("a lane", self.connection.open_stream()).await;
+        let (send, recv) = opened.expect("a lane");
+        RawLane { send, recv }
+    }
+
+    pub async fn control(&mut self) -> RawControl {
+        RawControl {
+            lane: self.lane().await,
+            rules: ControlLane::new(),
+        }
+    }
+}
+
+impl RawLane {
+    /// Writes bytes; that the star has had enough is not noticed here.
+    pub async fn write(&mut self, bytes: impl Into<Bytes>) {
+        let _enough = in_time("a write", self.send.write_chunk(bytes.into())).await;
+    }
+
+    /// Reads to the end.
+    pub async fn end(&mut self) -> LaneEnd {
+        loop {
+            match in_time("the end of a lane", self.recv.read_chunk()).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return LaneEnd::Finished,
+                Err(ReadError::Reset { code }) => return LaneEnd::Reset(code),
+                Err(ReadError::Lost(QuicError::ClosedByPeer { code, .. })) => {
+                    return LaneEnd::Closed(code);
+                }
+                Err(error) => panic!("not an end of the star: {error}"),
+            }
+        }
+    }
+}
+
+impl RawControl {
+    /// Asks and waits for the answer.
+    pub async fn ask(&mut self, request: &Request) -> ControlEvent {
+        self.rules.request(request);
+        loop {
+            while let Some(chunk) = self.rules.poll_output() {
+                self.lane.write(chunk).await;
+            }
+            if let Some(event) = self.rules.poll_event() {
+                return event;
+            }
+            let read = in_time("an answer", self.lane.recv.read_chunk()).await;
+            let bytes = read
+                .expect("the lane is fine")
+                .expect("an answer comes before the end");
+            self.rules
+                .handle_bytes(bytes)
+                .expect("the star keeps to the protocol");
+        }
+    }
+}
