@@ -216,12 +216,11 @@ fn sum_up(args: &AppendArgs, end: End, tally: &Tally, took: Duration) -> Result<
             ),
         };
         let mut failure = Failure::client(what, &failed.error, Subject::Stream(&args.stream));
-        let up_to = tally.durable_up_to;
-        let known = match up_to {
-            0 => "no line before it".to_owned(),
-            _ => format!("all lines up to {up_to}"),
+        let up_to = match tally.durable_up_to {
+            0 => String::new(),
+            line => format!(", with every line up to {line}"),
         };
-        failure.why = format!("{}\n{durable}: {known}", failure.why);
+        failure.why = format!("{}\n{durable}{up_to}", failure.why);
         return Err(failure);
     }
     match end {
@@ -312,3 +311,7 @@ fn parse_header(text: &str) -> Result<Header, String> {
         value: Bytes::copy_from_slice(value.as_bytes()),
     })
 }
+
+#[cfg(test)]
+#[path = "append_tests.rs"]
+mod tests;

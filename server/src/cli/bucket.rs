@@ -134,12 +134,8 @@ impl BucketFlags {
 }
 
 impl BucketArgs {
-    /// Whether results and errors are JSON.
-    pub(crate) fn is_json(&self) -> bool {
-        self.entry().json
-    }
-
-    fn entry(&self) -> &Entry {
+    /// The star that it is for.
+    pub(crate) fn entry(&self) -> &Entry {
         match &self.command {
             BucketCommand::List { entry, .. } => entry,
             BucketCommand::Create { one, .. }
@@ -152,7 +148,7 @@ impl BucketArgs {
 
 /// Runs it.
 pub(crate) async fn run(args: BucketArgs) -> Result<Exit, Failure> {
-    let is_json = args.is_json();
+    let is_json = args.entry().json;
     let client = args.entry().connect().await?;
     let done = match args.command {
         BucketCommand::Create { one, flags, ensure } => {

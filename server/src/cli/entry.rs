@@ -58,6 +58,20 @@ impl Entry {
         }
     }
 
+    /// The flags that name the same star, as they go behind a command; nothing if none is needed.
+    pub(crate) fn flags(&self) -> String {
+        let mut flags = String::new();
+        if let (Some(star), Some(ca)) = (&self.star, &self.ca) {
+            flags += &format!(" --star {star} --ca {}", ca.display());
+        } else if self.data != Path::new(DATA_DEFAULT) {
+            flags += &format!(" --data {}", self.data.display());
+        }
+        if let Some(name) = &self.server_name {
+            flags += &format!(" --server-name {name}");
+        }
+        flags
+    }
+
     /// A client that has heard from the star.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
         let config = self.config()?;

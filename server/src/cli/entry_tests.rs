@@ -63,7 +63,15 @@ fn a_star_elsewhere_needs_no_data_directory() {
         server_name: Some("inside".to_owned()),
         ..Entry::of_data(Path::new("/nowhere"))
     };
+    let flags = " --star star.example:7400 --ca ca.pem --server-name inside";
+    assert_eq!(entry.flags(), flags);
     let config = entry.config().unwrap();
     assert_eq!(config.star, "star.example:7400");
     assert_eq!(config.server_name.as_deref(), Some("inside"));
+}
+
+#[test]
+fn a_command_for_the_same_star_names_what_is_not_the_default() {
+    assert_eq!(Entry::of_data(Path::new(DATA_DEFAULT)).flags(), "");
+    assert_eq!(Entry::of_data(Path::new("d")).flags(), " --data d");
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   nova: nothing was appended to logs/web
 //!     why:  BUCKET_NOT_FOUND: there is no bucket logs
-//!     next: nova bucket create logs
+//!     next: make it: nova bucket create logs
 //! ```
 //!
 //! # Invariants
@@ -16,6 +16,7 @@
 mod advice;
 
 use crate::cli::shapes;
+use advice::Advice;
 use nova_client::{ClientError, ConfigError, Refusal};
 use nova_model::{BucketName, StreamName};
 use serde_json::json;
@@ -84,6 +85,8 @@ pub(crate) struct Failure {
     pub(crate) why: String,
     /// What to do next.
     pub(crate) next: String,
+    /// The command that does it.
+    command: Option<String>,
     refusal: Option<Refusal>,
     /// What another process has said already; the parts are empty then.
     relayed: Option<String>,
@@ -102,6 +105,7 @@ impl Failure {
             what: what.into(),
             why: why.into(),
             next: next.into(),
+            command: None,
             refusal: None,
             relayed: None,
         }
@@ -119,12 +123,9 @@ impl Failure {
         error: &ClientError,
         subject: Subject<'_>,
     ) -> Failure {
-        let mut failure = Failure::new(
-            exit_of(error),
-            what,
-            error.to_string(),
-            advice::next(error, subject),
-        );
+        let Advice { text, command } = advice::next(error, subject);
+        let mut failure = Failure::new(exit_of(error), what, error.to_string(), text);
+        failure.command = command;
         failure.refusal = error.refusal().cloned();
         if let (ClientError::Unavailable { .. }, Some(refusal)) = (error, &failure.refusal) {
             failure.why = format!("{}; the star said last: {refusal}", failure.why);
@@ -138,6 +139,22 @@ impl Failure {
         failure.code = code;
         failure.relayed = Some(text);
         failure
+    }
+
+    /// The same failure, with the flags that name the star behind the command that helps.
+    pub(crate) fn with_flags(mut self, flags: &str) -> Failure {
+        if let Some(command) = &mut self.command {
+            command.push_str(flags);
+        }
+        self
+    }
+
+    /// What to do next, with the command if there is one.
+    fn next_step(&self) -> String {
+        match &self.command {
+            Some(command) => format!("{}: {command}", self.next),
+            None => self.next.clone(),
+        }
     }
 
     /// The exit code.
@@ -169,7 +186,7 @@ impl Failure {
                 "nova: {}\n  why:  {}\n  next: {}\n",
                 self.what,
                 self.why.replace('\n', "\n        "),
-                self.next.replace('\n', "\n        ")
+                self.next_step().replace('\n', "\n        ")
             ),
         }
     }
@@ -177,7 +194,7 @@ impl Failure {
     fn to_json(&self) -> serde_json::Value {
         let why = self.relayed.as_deref().unwrap_or(&self.why);
         let mut error = json!({
-            "exit": self.code, "what": self.what, "why": why, "next": self.next,
+            "exit": self.code, "what": self.what, "why": why, "next": self.next_step(),
         });
         if let (Some(refusal), Some(members)) = (&self.refusal, error.as_object_mut()) {
             members.extend(shapes::refusal(refusal));

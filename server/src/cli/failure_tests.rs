@@ -22,9 +22,10 @@ fn ambiguity() -> Box<Ambiguity> {
 #[test]
 fn a_missing_bucket_is_told_in_three_parts_with_the_command_that_makes_it() {
     let refusal = Refusal::bucket_not_found(&stream().bucket);
-    let text = failed(&ClientError::Refused(refusal)).to_text();
+    let failure = failed(&ClientError::Refused(refusal)).with_flags(" --data d");
+    let text = failure.to_text();
     let expected = "nova: it failed\n  why:  BUCKET_NOT_FOUND: there is no bucket logs\n  \
-                    next: nova bucket create logs\n";
+                    next: make it: nova bucket create logs --data d\n";
     assert_eq!(text, expected);
 }
 
@@ -54,8 +55,8 @@ fn the_exit_code_tells_refused_unreachable_and_ambiguous_apart() {
 fn every_code_has_advice_that_says_something() {
     for code in Code::ALL {
         let failure = failed(&ClientError::Refused(Refusal::new(code, "no")));
-        assert!(failure.next.len() > 8, "{code}: {}", failure.next);
-        assert!(!failure.next.contains('\n'));
+        assert!(failure.next_step().len() > 8, "{code}: {}", failure.next);
+        assert!(!failure.next_step().contains('\n'));
     }
 }
 
@@ -81,10 +82,10 @@ fn advice_uses_the_facts() {
     ];
     for (code, facts, part) in cases {
         let refusal = Refusal::new(code, "no").with(facts);
-        let next = failed(&ClientError::Refused(refusal)).next;
+        let next = failed(&ClientError::Refused(refusal)).next_step();
         assert!(next.contains(part), "{code}: {next}");
     }
-    let next = failed(&ClientError::Ambiguous(ambiguity())).next;
+    let next = failed(&ClientError::Ambiguous(ambiguity())).next_step();
     assert_eq!(next, "see what is there: nova read logs/web --from 17");
 }
 

@@ -38,6 +38,7 @@ mod trial;
 pub use failure::Exit;
 
 use clap::{Parser, Subcommand};
+use entry::Entry;
 use failure::Failure;
 use std::future::Future;
 use std::process::ExitCode;
@@ -112,10 +113,12 @@ pub fn main() -> ExitCode {
         }
     };
     let is_json = cli.command.is_json();
+    let flags = cli.command.entry().map(Entry::flags).unwrap_or_default();
     start_log(&cli.command);
     match run(cli.command) {
         Ok(exit) => exit.into(),
         Err(failure) => {
+            let failure = failure.with_flags(&flags);
             failure.print(is_json);
             failure.exit_code()
         }
@@ -138,14 +141,21 @@ fn run(command: Command) -> Result<Exit, Failure> {
 impl Command {
     fn is_json(&self) -> bool {
         match self {
-            Command::Serve(_) => false,
             Command::Try(args) => args.json,
-            Command::Append(args) => args.entry.json,
-            Command::Read(args) => args.entry.json,
-            Command::Tail(args) => args.entry.json,
-            Command::Bucket(args) => args.is_json(),
-            Command::Stream(args) => args.is_json(),
-            Command::Star(args) => args.entry.json,
+            _ => self.entry().is_some_and(|entry| entry.json),
+        }
+    }
+
+    /// The star that a client's command is for.
+    fn entry(&self) -> Option<&Entry> {
+        match self {
+            Command::Serve(_) | Command::Try(_) => None,
+            Command::Append(args) => Some(&args.entry),
+            Command::Read(args) => Some(&args.entry),
+            Command::Tail(args) => Some(&args.entry),
+            Command::Bucket(args) => Some(args.entry()),
+            Command::Stream(args) => Some(args.entry()),
+            Command::Star(args) => Some(&args.entry),
         }
     }
 }

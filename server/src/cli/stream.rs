@@ -125,12 +125,8 @@ pub(crate) struct TailArgs {
 }
 
 impl StreamArgs {
-    /// Whether results and errors are JSON.
-    pub(crate) fn is_json(&self) -> bool {
-        self.entry().json
-    }
-
-    fn entry(&self) -> &Entry {
+    /// The star that it is for.
+    pub(crate) fn entry(&self) -> &Entry {
         match &self.command {
             StreamCommand::List { entry, .. } => entry,
             StreamCommand::Create { one, .. }
@@ -163,7 +159,7 @@ pub(crate) async fn tail(args: TailArgs) -> Result<Exit, Failure> {
 
 /// Runs `nova stream`.
 pub(crate) async fn run(args: StreamArgs) -> Result<Exit, Failure> {
-    let is_json = args.is_json();
+    let is_json = args.entry().json;
     let client = args.entry().connect().await?;
     let text = match args.command {
         StreamCommand::List { bucket, page, .. } => {

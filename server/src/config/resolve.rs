@@ -57,7 +57,7 @@ pub struct ServeSettings {
     /// UDP port of the first core; core K has PORT + K. 0 picks free ports [default: 7400]
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Host name or IP address that clients are told to dial [default: the address listened on]
+    /// Host name or IPv4 address that clients are told to dial [default: the address listened on]
     #[arg(long, value_name = "HOST")]
     pub advertise: Option<String>,
     /// Number of cores [default: one for each CPU that this process may use]
@@ -172,12 +172,11 @@ fn check_hosts(listen: IpAddr, advertise: Option<&str>) -> Result<(), ConfigErro
         }
         return Ok(());
     };
-    let is_address = host.parse::<IpAddr>().is_ok();
     let is_name = host
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'));
-    if host.is_empty() || host.len() > HOST_BYTES_MAX || !(is_address || is_name) {
-        let rule = "it is a host name or an IP address, without a port";
+    if host.is_empty() || host.len() > HOST_BYTES_MAX || !is_name {
+        let rule = "it is a host name or an IPv4 address, without a port";
         return Err(wrong("advertise", format!("'{host}'"), rule));
     }
     Ok(())

@@ -42,12 +42,13 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
 #[test]
 fn what_is_out_of_range_is_refused_by_name() {
     type Change = fn(&mut ServeSettings);
-    let cases: [(&str, Change); 16] = [
+    let cases: [(&str, Change); 17] = [
         ("listen", |s| s.listen = "0.0.0.0".parse().ok()),
         ("listen", |s| s.listen = "::".parse().ok()),
         ("advertise", |s| s.advertise = Some(String::new())),
         ("advertise", |s| s.advertise = Some("star:7400".to_owned())),
         ("advertise", |s| s.advertise = Some("a b".to_owned())),
+        ("advertise", |s| s.advertise = Some("fe80::7".to_owned())),
         ("cores", |s| s.cores = Some(0)),
         ("cores", |s| s.cores = Some(STAR_CORES_MAX + 1)),
         ("port", |s| {
