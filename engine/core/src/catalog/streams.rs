@@ -28,6 +28,8 @@ pub(crate) struct Stream {
     pub(crate) marks: Watermarks,
     /// Whether this shard took its leadership in this start.
     pub(crate) is_led: bool,
+    /// The group that holds its creation, if that was in this start.
+    pub(crate) created_in: Ticket,
     /// The last group that holds an entry of it.
     pub(crate) last_ticket: Ticket,
     /// The newest segment that holds durable records of it.
@@ -52,6 +54,7 @@ impl Stream {
             durable: state.clone(),
             assigned: state,
             is_led: false,
+            created_in: Ticket(0),
             last_ticket: Ticket(0),
             records_in,
             sessions: BTreeSet::new(),

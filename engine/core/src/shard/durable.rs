@@ -5,10 +5,10 @@ use crate::commit::gate::Ticket;
 use crate::commit::{DurableGroup, LogEvent};
 use crate::disk::{DiskError, DiskOp, DiskResult, OpToken, SegmentFile};
 use crate::entry::Entry;
-use crate::event::{Caller, Event, SessionKey};
+use crate::event::{Caller, Event, ReaderKey, SessionKey};
 use crate::planted::PlantedBug;
 use nova_model::ids::StreamId;
-use nova_model::request::{Ack, ServerTimes};
+use nova_model::request::{Ack, ReadOpen, ServerTimes};
 use nova_model::{Instant, Now, Position};
 
 /// An answer that waits for its group.
@@ -23,6 +23,12 @@ pub(super) enum Held {
         end: Position,
         duplicate: bool,
         arrived: Instant,
+    },
+    /// A reader is opened once what its name leads to is durable.
+    OpenReader {
+        key: ReaderKey,
+        open: Box<ReadOpen>,
+        fresh: StreamId,
     },
     /// A bucket's change is durable; the other cores are told before the client.
     BucketChange(u64),
@@ -168,6 +174,7 @@ impl Shard {
         match held {
             Held::Event(event) => self.events.push_back(*event),
             Held::BucketChange(change) => self.tell_bucket(change),
+            Held::OpenReader { key, open, fresh } => self.go_on_opening(now, key, *open, fresh),
             Held::Ack {
                 to,
                 id,

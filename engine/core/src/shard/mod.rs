@@ -25,6 +25,7 @@ mod append;
 mod bucket;
 mod durable;
 mod list;
+mod open;
 mod read;
 mod request;
 mod session;
@@ -75,6 +76,8 @@ pub struct Shard {
     buckets: Buckets,
     sessions: BTreeMap<SessionKey, Session>,
     readers: BTreeMap<ReaderKey, Reader>,
+    /// Readers whose opening is put off, and whether they have a credit already.
+    opening: BTreeMap<ReaderKey, bool>,
     hungry: BTreeSet<ReaderKey>,
     heartbeats: BTreeSet<(Instant, ReaderKey)>,
     /// The latest time that the shard was told.
@@ -120,6 +123,7 @@ impl Shard {
             buckets: Buckets::new(start.buckets),
             sessions: BTreeMap::new(),
             readers: BTreeMap::new(),
+            opening: BTreeMap::new(),
             hungry: BTreeSet::new(),
             heartbeats: BTreeSet::new(),
             seen: Instant::default(),

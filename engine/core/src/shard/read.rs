@@ -1,20 +1,19 @@
-//! The read commands: opening, credit, following, and reads from disk.
+//! The read commands: credit, following, and reads from disk.
 
-use super::stream::Resolved;
 use super::{OpOwner, Shard};
 use crate::disk::{DiskFailure, DiskOp, DiskResult, OpToken};
 use crate::entry::Entry;
 use crate::event::{Event, ReaderKey};
-use crate::reader::{Reader, recent};
+use crate::reader::recent;
 use crate::segment::decode_group_of;
 use bytes::Bytes;
 use nova_model::cursor::ReadCursor;
 use nova_model::ids::StreamId;
 use nova_model::limits::{
-    BLOCK_BYTES, READ_CHUNK_BYTES, READER_CREDIT_BYTES, READER_HEARTBEAT_US, READERS_MAX,
+    BLOCK_BYTES, READ_CHUNK_BYTES, READER_CREDIT_BYTES, READER_HEARTBEAT_US,
 };
 use nova_model::position::SequenceNumber;
-use nova_model::request::{ReadLimits, ReadOpen, ReadOpened, ReadStart};
+use nova_model::request::ReadLimits;
 use nova_model::{Code, Facts, Now, Refusal, SegmentId, StoredBatch};
 
 /// How one round of serving a reader ended.
@@ -28,105 +27,19 @@ enum Served {
 }
 
 impl Shard {
-    /// Opens a reader; `fresh` becomes the stream's id if it must be created.
-    ///
-    /// Answered by [`Event::ReaderOpened`] or [`Event::ReaderRefused`]; batches come for credit.
-    pub fn open_reader(&mut self, now: Now, reader: ReaderKey, open: ReadOpen, fresh: StreamId) {
-        if let Err(refusal) = self.try_open_reader(now, reader, &open, fresh) {
-            self.events.push_back(Event::ReaderRefused(reader, refusal));
-        }
-    }
-
-    fn try_open_reader(
-        &mut self,
-        now: Now,
-        key: ReaderKey,
-        open: &ReadOpen,
-        fresh: StreamId,
-    ) -> Result<(), Refusal> {
-        if self.readers.len() >= READERS_MAX {
-            let message = format!("a core serves at most {READERS_MAX} readers at once");
-            return Err(Refusal::new(Code::RateLimited, message).with(Facts::After(1_000_000)));
-        }
-        let id = match self.resolve_for_read(now, &open.stream, fresh)? {
-            Resolved::Live(id) if open.stream_id.is_none_or(|wanted| wanted == id) => id,
-            Resolved::Live(_) => return Err(Refusal::stream_not_found(&open.stream)),
-            Resolved::Absent { .. } if !self.buckets.known.contains_key(&open.stream.bucket) => {
-                return Err(Refusal::bucket_not_found(&open.stream.bucket));
-            }
-            Resolved::Absent { .. } => return Err(Refusal::stream_not_found(&open.stream)),
-        };
-        let (start, search) = self.start_of(id, open)?;
-        let limits = if search {
-            ReadLimits::default()
-        } else {
-            open.limits
-        };
-        let mut reader = Reader::new(id, ReadCursor::new(start, limits), open.follow);
-        if open.follow {
-            self.heartbeats
-                .insert((now.instant.plus_us(READER_HEARTBEAT_US), key));
-        }
-        if let (true, ReadStart::Timestamp(time)) = (search, open.start) {
-            reader.search = Some((time, open.limits));
-            self.hungry.insert(key);
-        } else {
-            self.events.push_back(self.reader_opened(key, id, start));
-        }
-        self.readers.insert(key, reader);
-        self.stream_mut(id).readers.insert(key);
-        self.streams.set_deadline(id, None);
-        Ok(())
-    }
-
-    fn reader_opened(&self, key: ReaderKey, id: StreamId, start: SequenceNumber) -> Event {
-        let tail = self.stream(id).marks.durable();
-        Event::ReaderOpened(
-            key,
-            ReadOpened {
-                stream_id: id,
-                start,
-                tail,
-            },
-        )
-    }
-
-    /// Where to start, and whether that is only where a search for a time begins.
-    fn start_of(&self, id: StreamId, open: &ReadOpen) -> Result<(SequenceNumber, bool), Refusal> {
-        let stream = self.stream(id);
-        let (first, tail) = (stream.marks.trimmed(), stream.marks.durable());
-        match open.start {
-            ReadStart::TailOffset(back) => Ok((
-                SequenceNumber(tail.sequence.0.saturating_sub(back)).max(first),
-                false,
-            )),
-            ReadStart::Timestamp(time) => {
-                let newest = stream.records_in;
-                let located = match newest {
-                    Some(file) => self.indexes.locate_time(id, file, time)?,
-                    None => None,
-                };
-                Ok(located.map_or((tail.sequence, false), |at| (at.max(first), true)))
-            }
-            ReadStart::Sequence(start) if start > tail.sequence && !open.clamp => {
-                let message = format!("the read starts at {start}, the tail is {}", tail.sequence);
-                Err(Refusal::new(Code::PastTail, message).with(Facts::Tail(tail)))
-            }
-            ReadStart::Sequence(start) if start < first => Err(trimmed(first)),
-            ReadStart::Sequence(start) => Ok((start.min(tail.sequence), false)),
-        }
-    }
-
     /// The reader's client takes more: up to 256 KiB, at least one batch.
     pub fn credit_reader(&mut self, key: ReaderKey) {
         if let Some(reader) = self.readers.get_mut(&key) {
             reader.has_credit = true;
             self.hungry.insert(key);
+        } else if let Some(has_credit) = self.opening.get_mut(&key) {
+            *has_credit = true;
         }
     }
 
     /// The reader's client is gone or has had enough.
     pub fn close_reader(&mut self, now: Now, key: ReaderKey) {
+        self.opening.remove(&key);
         let Some(reader) = self.readers.remove(&key) else {
             return;
         };
@@ -478,7 +391,7 @@ fn batches(bytes: &Bytes, segment: &SegmentId, stream: StreamId) -> Found {
     found
 }
 
-fn trimmed(first: SequenceNumber) -> Refusal {
+pub(super) fn trimmed(first: SequenceNumber) -> Refusal {
     let message = format!("records before {first} are trimmed");
     Refusal::new(Code::Trimmed, message).with(Facts::First(first))
 }

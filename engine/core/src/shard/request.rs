@@ -194,10 +194,12 @@ impl Shard {
         Ok((ticket, Answer::Deleted))
     }
 
-    /// The tail as it is durable now: every append acked before is in it.
+    /// The tail as it is durable now: every append acked before is in it. That the stream is there
+    /// at all is told once its creation is durable.
     fn check_tail(&mut self, now: Now, name: &StreamName) -> Judged {
         let id = self.live(now, name)?;
-        Ok((Ticket(0), Answer::Tail(self.stream(id).marks.durable())))
+        let stream = self.stream(id);
+        Ok((stream.created_in, Answer::Tail(stream.marks.durable())))
     }
 
     fn fence(

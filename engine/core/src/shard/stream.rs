@@ -137,6 +137,8 @@ impl Shard {
         state.epoch = epoch;
         self.streams.insert(Stream::at_rest(state, None));
         self.lead(fresh);
+        let stream = self.stream_mut(fresh);
+        stream.created_in = stream.last_ticket;
         self.note_idle(now.instant, fresh);
         Ok(fresh)
     }
