@@ -75,3 +75,7 @@ impl Options {
         self.choice == Choice::All || self.choice == choice
     }
 }
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

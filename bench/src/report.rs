@@ -171,7 +171,7 @@ fn write_series(f: &mut fmt::Formatter<'_>, series: &Series, width: usize) -> fm
     };
     let (name, unit) = (series.name, series.unit.text());
     write!(f, "  {role:<9} {name:<width$} ")?;
-    write!(f, "{:>9.2} {unit}", series.median())?;
+    write!(f, "{:>9} {unit}", number(series.median()))?;
     if series.rounds.len() > 1 {
         let rounds: Vec<String> = series.rounds.iter().map(|x| format!("{x:.1}")).collect();
         let spread = series.spread_percent();
@@ -190,7 +190,17 @@ impl fmt::Display for Verdict {
         let Verdict {
             what, value, limit, ..
         } = self;
-        write!(f, "{holds:<9} {value:.2}, {side} {limit:.2}: {what}")
+        let value = number(*value);
+        write!(f, "{holds:<9} {value}, {side} {limit:.2}: {what}")
+    }
+}
+
+/// Two decimals, or four where two would show nothing.
+fn number(value: f64) -> String {
+    if value.abs() < 0.1 {
+        format!("{value:.4}")
+    } else {
+        format!("{value:.2}")
     }
 }
 
