@@ -21,7 +21,7 @@
 use crate::config::ServeConfig;
 use crate::core::mailbox::{Mail, Sender, mailbox};
 use crate::core::{self, CoreError, CoreSeed, CoreStart, Notice};
-use crate::shutdown;
+use crate::shutdown::Signals;
 use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement};
 use nova_core::recovery::{RecoveredLog, RecoveryError, RecoveryOptions, recover};
 use nova_core::{ShardConfig, ShardStart, StarIndexes};
@@ -169,6 +169,7 @@ fn serve_with(
     let incarnation = raise_incarnation(&mut registry)?;
     let logs = recover_all(config, directory, incarnation, bound.len())?;
     let addresses = advertised(config, &bound);
+    let signals = Signals::take()?;
     cores.start(config, layout, star, incarnation, &addresses, logs)?;
     write_address(layout, &addresses[0])?;
     println!(
@@ -177,7 +178,7 @@ fn serve_with(
     );
     println!("listening on {}", addresses.join(", "));
     println!("ready");
-    shutdown::wait(&cores.mail, &cores.notices)
+    signals.wait(&cores.mail, &cores.notices)
 }
 
 /// A panic is a mistake of ours in an unknown state: the process ends, recovery decides what holds.
