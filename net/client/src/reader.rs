@@ -150,11 +150,11 @@ impl Reader {
         match opened {
             Ok(pipe) => self.link = Some(Box::new(pipe)),
             Err(DialError::Unresolvable { address }) => {
-                self.star.holders.forget(&self.name, &self.address);
+                self.star.holders.forget(&self.address);
                 return Err(ClientError::HolderUnresolvable { address });
             }
             Err(DialError::Unreachable) => {
-                self.star.holders.forget(&self.name, &self.address);
+                self.star.holders.forget(&self.address);
                 self.address = self.star.entry(&self.name);
                 self.back_off(None);
             }

@@ -167,7 +167,7 @@ impl Star {
                     next.wait_us
                 }
                 Err(error) => {
-                    self.holders.forget(name, &address);
+                    self.holders.forget(&address);
                     let wait_us = self.failed(&mut attempts, error)?;
                     address = fixed.map_or_else(|| self.entry(name), str::to_owned);
                     wait_us

@@ -32,12 +32,11 @@ impl Holders {
         known.insert(name.to_owned(), address.to_owned());
     }
 
-    /// Forgets an address that failed, unless another one was learnt meanwhile.
-    pub(crate) fn forget(&self, name: &str, address: &str) {
+    /// Forgets an address that failed, for all that it held: who is there no more leads nothing, and
+    /// each stream would wait for its own attempt to connect otherwise.
+    pub(crate) fn forget(&self, address: &str) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.get(name).is_some_and(|old| old == address) {
-            known.remove(name);
-        }
+        known.retain(|_, holder| holder != address);
     }
 }
 
@@ -50,10 +49,13 @@ mod tests {
         let holders = Holders::default();
         holders.remember("b/s", "one:1");
         holders.remember("b/s", "two:1");
-        holders.forget("b/s", "one:1");
+        holders.remember("b/t", "two:1");
+        holders.remember("b/u", "one:1");
+        holders.forget("one:1");
         assert_eq!(holders.get("b/s").as_deref(), Some("two:1"));
-        holders.forget("b/s", "two:1");
-        assert_eq!(holders.get("b/s"), None);
+        assert_eq!(holders.get("b/u"), None);
+        holders.forget("two:1");
+        assert_eq!((holders.get("b/s"), holders.get("b/t")), (None, None));
     }
 
     #[test]

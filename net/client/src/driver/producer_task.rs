@@ -199,9 +199,7 @@ impl ProducerTask {
             }
             Event::Opened(Err(error)) => {
                 self.link = Link::Down;
-                self.star
-                    .holders
-                    .forget(&self.stream.to_string(), &self.address);
+                self.star.holders.forget(&self.address);
                 match error {
                     DialError::Unresolvable { address } => self.rules.handle_unresolvable(address),
                     DialError::Unreachable => self.rules.handle_lost(self.star.source.moment()),
