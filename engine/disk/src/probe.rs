@@ -1,7 +1,7 @@
 //! Finds out, before anything is touched, whether this machine can run a star.
 //!
 //! ```text
-//!  kernel and its io_uring --> memory that may be locked --> direct I/O --> block sizes
+//!  kernel, io_uring --> memory to lock, files to open --> direct I/O --> block sizes
 //! ```
 //!
 //! What counts is what works: a ring is set up and closed again, and a nameless file is written
@@ -18,7 +18,7 @@ use memmap2::MmapMut;
 use nova_model::limits::BLOCK_BYTES;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -26,6 +26,9 @@ use std::path::{Path, PathBuf};
 
 /// Memory that glommio must be allowed to lock.
 pub const LOCKED_MEMORY_BYTES_MIN: u64 = 512 * 1024;
+/// Files that a process must be allowed to have open: segments, their read handles, rings, sockets.
+/// With fewer, reads would soon be refused, and the executor does not survive its start.
+pub const OPEN_FILES_MIN: u64 = 256;
 /// Oldest kernel that has all of io_uring that glommio needs.
 const KERNEL_MIN: (u32, u32) = (5, 8);
 const RING_ENTRIES: u32 = 2;
@@ -97,6 +100,15 @@ pub enum ProbeError {
         /// The limit as it is.
         found: u64,
     },
+    /// Too few files may be open.
+    #[error(
+        "only {found} files may be open and nova needs {OPEN_FILES_MIN}; raise \"ulimit -n\" or \
+         LimitNOFILE= of the service"
+    )]
+    OpenFiles {
+        /// The limit as it is.
+        found: u64,
+    },
     /// The directory is not there, and its parent neither.
     #[error("neither the data directory {0} nor its parent is there; make the parent first")]
     MissingParent(PathBuf),
@@ -155,6 +167,7 @@ pub enum ProbeError {
 pub fn probe(path: &Path) -> Result<ProbeReport, ProbeError> {
     let kernel = check_kernel()?;
     check_locked_memory(getrlimit(Resource::Memlock).current)?;
+    check_open_files(raise_open_files())?;
     check_ring(set_up_ring())?;
     let directory = existing_directory(path)?;
     let file = open_nameless(&directory)?;
@@ -182,6 +195,26 @@ fn check_kernel() -> Result<String, ProbeError> {
 fn check_locked_memory(limit: Option<u64>) -> Result<(), ProbeError> {
     match limit {
         Some(found) if found < LOCKED_MEMORY_BYTES_MIN => Err(ProbeError::LockedMemory { found }),
+        _ => Ok(()),
+    }
+}
+
+/// Takes all the open files that this process is allowed to take by itself; how many these are.
+fn raise_open_files() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => raised.current,
+        Err(_) => limit.current,
+    }
+}
+
+fn check_open_files(limit: Option<u64>) -> Result<(), ProbeError> {
+    match limit {
+        Some(found) if found < OPEN_FILES_MIN => Err(ProbeError::OpenFiles { found }),
         _ => Ok(()),
     }
 }

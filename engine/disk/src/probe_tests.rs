@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::trial_tests::{in_child, names};
-use rustix::process::{Rlimit, setrlimit};
 
 fn report() -> ProbeReport {
     ProbeReport {
@@ -97,4 +96,21 @@ fn a_low_limit_of_locked_memory_is_refused_first() {
     });
     assert!(check_locked_memory(None).is_ok());
     assert!(check_locked_memory(Some(LOCKED_MEMORY_BYTES_MIN)).is_ok());
+}
+
+#[test]
+fn few_open_files_are_refused_and_all_that_are_allowed_are_taken() {
+    let name = "probe::tests::few_open_files_are_refused_and_all_that_are_allowed_are_taken";
+    in_child(name, || {
+        let maximum = Some(OPEN_FILES_MIN + 7);
+        let current = Some(16);
+        setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
+        assert_eq!(raise_open_files(), maximum);
+        let maximum = Some(OPEN_FILES_MIN - 1);
+        setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
+        let error = probe(Path::new("/tmp")).unwrap_err();
+        let expected = OPEN_FILES_MIN - 1;
+        assert!(matches!(error, ProbeError::OpenFiles { found } if found == expected));
+        assert!(error.to_string().contains("LimitNOFILE"), "{error}");
+    });
 }
