@@ -6,6 +6,7 @@
 use crate::boot::{self, ServeError};
 use crate::cli::failure::{Exit, Failure};
 use crate::config::{ServeSettings, read_file, resolve};
+use nova_disk::ProbeError;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -61,6 +62,9 @@ fn failure(error: &ServeError) -> Failure {
 fn exit_of(error: &ServeError) -> Exit {
     match error {
         _ if error.is_disk_failure() => Exit::Disk,
+        ServeError::Probe(ProbeError::NotWritable { .. } | ProbeError::MissingParent(_)) => {
+            Exit::Directory
+        }
         ServeError::Probe(_) => Exit::Machine,
         ServeError::Directory(_) | ServeError::Registry(_) => Exit::Directory,
         ServeError::Certificate(_) => Exit::Certificates,
