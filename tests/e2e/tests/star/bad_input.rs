@@ -31,23 +31,23 @@ fn frame(kind: u8, version: u8, flags: u16, lengths: (u32, u32), head: &[u8]) ->
 
 /// What is wrong with a first frame, its bytes, and how the lane must end.
 fn wrong_first_frames() -> Vec<(&'static str, Vec<u8>, LaneEnd)> {
-    let whole = frame(REQUEST, 1, 0, (40, 0), &[0; 40]);
+    let whole = frame(REQUEST, 1, 0, (120, 0), &[0; 120]);
     let mut damaged = whole.clone();
     damaged[20] ^= 1;
     vec![
         (
             "version",
-            frame(REQUEST, 2, 0, (40, 0), &[0; 40]),
+            frame(REQUEST, 2, 0, (120, 0), &[0; 120]),
             LaneEnd::Closed(0x01),
         ),
         (
             "kind",
-            frame(0x7f, 1, 0, (40, 0), &[0; 40]),
+            frame(0x7f, 1, 0, (120, 0), &[0; 120]),
             LaneEnd::Reset(0x02),
         ),
         (
             "flags",
-            frame(REQUEST, 1, 0x80, (40, 0), &[0; 40]),
+            frame(REQUEST, 1, 0x80, (120, 0), &[0; 120]),
             LaneEnd::Reset(0x03),
         ),
         (
@@ -57,18 +57,18 @@ fn wrong_first_frames() -> Vec<(&'static str, Vec<u8>, LaneEnd)> {
         ),
         (
             "a batch of 3 GiB",
-            frame(APPEND_ONCE, 1, 0, (92, 3 << 30), &[0; 2]),
+            frame(APPEND_ONCE, 1, 0, (120, 3 << 30), &[0; 2]),
             LaneEnd::Reset(0x04),
         ),
         (
             "a batch where none is",
-            frame(REQUEST, 1, 0, (40, 100), &[0; 40]),
+            frame(REQUEST, 1, 0, (120, 100), &[0; 120]),
             LaneEnd::Reset(0x04),
         ),
         ("checksum", damaged, LaneEnd::Reset(0x05)),
         (
             "archive",
-            frame(OPEN_APPEND, 1, 0, (40, 0), &[0xff; 40]),
+            frame(OPEN_APPEND, 1, 0, (120, 0), &[0xff; 120]),
             LaneEnd::Reset(0x06),
         ),
         ("request archive", whole_of(0xff), LaneEnd::Reset(0x06)),
@@ -86,7 +86,7 @@ fn wrong_first_frames() -> Vec<(&'static str, Vec<u8>, LaneEnd)> {
 }
 
 fn whole_of(byte: u8) -> Vec<u8> {
-    frame(REQUEST, 1, 0, (60, 0), &[byte; 60])
+    frame(REQUEST, 1, 0, (120, 0), &[byte; 120])
 }
 
 async fn expect_well(raw: &mut Raw) {
@@ -146,7 +146,7 @@ async fn declared_lengths_cost_no_memory() {
     let mut lanes = Vec::new();
     for _ in 0..LANES {
         // 18 bytes that claim the largest legal batch.
-        let lengths = (92, BATCH_ENCODED_BYTES_MAX as u32);
+        let lengths = (120, BATCH_ENCODED_BYTES_MAX as u32);
         let mut lane = raw.lane().await;
         lane.write(frame(APPEND_ONCE, 1, 0, lengths, &[0; 2])).await;
         lanes.push(lane);
