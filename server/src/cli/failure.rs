@@ -21,6 +21,7 @@ use nova_client::{ClientError, ConfigError, Refusal};
 use nova_model::{BucketName, StreamName};
 use serde_json::json;
 use std::io::{self, Write};
+use std::ops::{Deref, DerefMut};
 use std::process::ExitCode;
 
 /// What a command ends with.
@@ -75,9 +76,14 @@ pub(crate) enum Subject<'a> {
     Stream(&'a StreamName),
 }
 
-/// Why a command did not do what it was asked to.
+/// Why a command did not do what it was asked to. Boxed, since it is the rare way out of most
+/// functions here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct Failure(Box<Parts>);
+
+/// The parts of a [`Failure`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Parts {
     code: u8,
     /// What happened.
     pub(crate) what: String,
@@ -92,6 +98,20 @@ pub(crate) struct Failure {
     relayed: Option<String>,
 }
 
+impl Deref for Failure {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl DerefMut for Failure {
+    fn deref_mut(&mut self) -> &mut Parts {
+        &mut self.0
+    }
+}
+
 impl Failure {
     /// A failure in its three parts.
     pub(crate) fn new(
@@ -100,7 +120,7 @@ impl Failure {
         why: impl Into<String>,
         next: impl Into<String>,
     ) -> Failure {
-        Failure {
+        Failure(Box::new(Parts {
             code: exit as u8,
             what: what.into(),
             why: why.into(),
@@ -108,7 +128,7 @@ impl Failure {
             command: None,
             refusal: None,
             relayed: None,
-        }
+        }))
     }
 
     /// Reading or writing on this side failed.

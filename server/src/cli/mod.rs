@@ -4,7 +4,7 @@
 //!   words --clap--> Command --> serve                        (the star itself)
 //!                           --> append, read, tail, bucket, stream, star
 //!                                 Entry: address and authorities --> Client (tokio, one thread)
-//!                           --> try                          (a star in a child process, both ways)
+//!                           --> try                      (a star in a child process, both ways)
 //! ```
 //!
 //! # Invariants
