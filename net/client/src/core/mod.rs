@@ -25,7 +25,8 @@
 //!    `handle_rejected` and `handle_broken`; its end without a reason is `handle_lost`.
 //! 4. At [`Producer::next_deadline`]: [`Producer::handle_tick`].
 //!
-//! Nothing is reported for a lane that was dropped on request.
+//! Nothing is reported for a lane that was dropped on request. All events of a lane are handed over
+//! before `poll_action` is asked again: a lane that has ended takes no batch any more.
 //!
 //! # Invariants
 //! - No clock, randomness, socket, task or wait: the time and a random number are arguments

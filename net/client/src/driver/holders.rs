@@ -14,11 +14,8 @@ pub(crate) struct Holders {
 
 impl Holders {
     pub(crate) fn get(&self, name: &str) -> Option<String> {
-        self.known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-            .cloned()
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).cloned()
     }
 
     pub(crate) fn remember(&self, name: &str, address: &str) {
@@ -32,8 +29,8 @@ impl Holders {
         known.insert(name.to_owned(), address.to_owned());
     }
 
-    /// Forgets an address that failed, for all that it held: who is there no more leads nothing, and
-    /// each stream would wait for its own attempt to connect otherwise.
+    /// Forgets an address that failed, for all that it held: who is there no more leads nothing,
+    /// and each stream would wait for its own attempt to connect otherwise.
     pub(crate) fn forget(&self, address: &str) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, holder| holder != address);
@@ -41,30 +38,5 @@ impl Holders {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_holder_is_remembered_until_its_own_address_fails() {
-        let holders = Holders::default();
-        holders.remember("b/s", "one:1");
-        holders.remember("b/s", "two:1");
-        holders.remember("b/t", "two:1");
-        holders.remember("b/u", "one:1");
-        holders.forget("one:1");
-        assert_eq!(holders.get("b/s").as_deref(), Some("two:1"));
-        assert_eq!(holders.get("b/u"), None);
-        holders.forget("two:1");
-        assert_eq!((holders.get("b/s"), holders.get("b/t")), (None, None));
-    }
-
-    #[test]
-    fn what_is_remembered_is_bounded() {
-        let holders = Holders::default();
-        for n in 0..=HOLDERS_MAX {
-            holders.remember(&format!("b/{n}"), "one:1");
-        }
-        assert_eq!(holders.get("b/0"), None);
-        assert!(holders.get(&format!("b/{HOLDERS_MAX}")).is_some());
-    }
-}
+#[path = "holders_tests.rs"]
+mod tests;

@@ -213,7 +213,7 @@ impl Served {
         let is_silent = knobs.is_silent;
         let breaks = knobs
             .break_every
-            .is_some_and(|every| knobs.batches % every == 0);
+            .is_some_and(|every| knobs.batches.is_multiple_of(every));
         drop(knobs);
         let result = refused.map_or(Ok(()), Err).and_then(|()| {
             let mut streams = self.shared.streams.borrow_mut();

@@ -397,6 +397,10 @@ impl Producer {
 }
 
 #[cfg(test)]
+#[path = "rig_tests.rs"]
+mod rig;
+
+#[cfg(test)]
 #[path = "producer_tests.rs"]
 mod tests;
 

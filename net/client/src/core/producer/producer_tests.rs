@@ -1,184 +1,12 @@
 //! The producer's rules one by one, on virtual time.
 
+use super::rig::*;
 use super::*;
-use crate::core::batcher::{BatcherConfig, Share};
+use crate::core::batcher::BatcherConfig;
 use crate::core::outcome::Appended;
 use crate::core::retry::BACKOFF_US_MAX;
 use nova_model::limits::CLIENT_RETRY_BUDGET_US;
-use nova_model::request::ServerTimes;
-use nova_model::{Code, Epoch, Facts, Position, Timestamp};
-
-pub(super) fn rules() -> ProducerRules {
-    ProducerRules {
-        stream: StreamName::parse("bucket/stream").expect("a legal name"),
-        fence: None,
-        retry_budget_us: CLIENT_RETRY_BUDGET_US,
-    }
-}
-
-pub(super) fn position(sequence: u64) -> Position {
-    Position {
-        sequence: SequenceNumber(sequence),
-        timestamp: Timestamp(0),
-    }
-}
-
-pub(super) fn opened(tail: u64, window: u32) -> AppendOpened {
-    AppendOpened {
-        stream_id: StreamId(1),
-        epoch: Epoch(1),
-        tail: position(tail),
-        window_batches: window,
-        idle_timeout_us: 0,
-    }
-}
-
-pub(super) fn ack(start: u64, records: u64) -> Ack {
-    Ack {
-        start: position(start),
-        end: position(start + records),
-        tail: position(start + records),
-        duplicate: false,
-        times: ServerTimes::default(),
-    }
-}
-
-fn refusal(code: Code) -> Refusal {
-    Refusal::new(code, "because")
-}
-
-fn holder(address: &str) -> Refusal {
-    let address = Some(address.to_owned());
-    refusal(Code::NotOwner).with(Facts::Holder {
-        address,
-        epoch: Epoch(2),
-    })
-}
-
-/// A producer on virtual time and what it asked for since the last look, one word each.
-struct Rig {
-    producer: Producer,
-    batcher: Batcher,
-    now: Instant,
-    log: Vec<String>,
-    results: Vec<(u64, Result<Ack, AppendError>)>,
-}
-
-impl Rig {
-    fn new(writer: Option<u128>) -> Rig {
-        Rig {
-            producer: Producer::new(rules(), writer.map(WriterId)),
-            batcher: Batcher::new(BatcherConfig::default()),
-            now: Instant(0),
-            log: Vec::new(),
-            results: Vec::new(),
-        }
-    }
-
-    /// With a session of this window open.
-    fn open(writer: Option<u128>, window: u32) -> Rig {
-        let mut rig = Rig::new(writer);
-        rig.producer.start();
-        rig.producer.handle_opened(opened(0, window));
-        rig.look();
-        rig
-    }
-
-    fn at(&self) -> Moment {
-        Moment {
-            now: self.now,
-            random: 1,
-        }
-    }
-
-    /// One batch of its own with this body.
-    fn append(&mut self, body: &str) -> Share {
-        self.batcher.flush();
-        let pushed = self.batcher.push(self.now, Record::new(body.to_owned()));
-        pushed.expect("there is room").share
-    }
-
-    fn append_if(&mut self, body: &str, at: u64) -> Share {
-        let records = vec![Record::new(body.to_owned())];
-        let pushed = self
-            .batcher
-            .push_batch(self.now, records, Some(SequenceNumber(at)));
-        pushed.expect("there is room").share
-    }
-
-    /// Pumps and tells what it wants: `connect`, `b0#3` (batch 0 as the writer's 3), `resume`...
-    fn look(&mut self) -> Vec<String> {
-        self.producer.pump(self.now, &mut self.batcher);
-        while let Some(action) = self.producer.poll_action() {
-            let word = match action {
-                Action::Connect {
-                    target: Target::Star,
-                    ..
-                } => "connect".to_owned(),
-                Action::Connect {
-                    target: Target::Address(address),
-                    ..
-                } => {
-                    format!("connect {address}")
-                }
-                Action::Disconnect => "disconnect".to_owned(),
-                Action::Send { number, append, .. } => match append.writer_sequence {
-                    Some(stamp) => format!("b{}#{stamp}", number.0),
-                    None => format!("b{}", number.0),
-                },
-                Action::Resume => "resume".to_owned(),
-                Action::NeedWriter => "writer".to_owned(),
-                Action::Resolve { batch, result } => {
-                    let word = match &result {
-                        Ok(_) => format!("ok{}", batch.0),
-                        Err(error) => format!("{}{}", kind(error), batch.0),
-                    };
-                    self.results.push((batch.0, result));
-                    word
-                }
-            };
-            self.log.push(word);
-            self.producer.pump(self.now, &mut self.batcher);
-        }
-        std::mem::take(&mut self.log)
-    }
-
-    fn acked(&mut self, start: u64) {
-        let at = self.at();
-        self.producer.handle_acked(at, ack(start, 1));
-    }
-
-    fn rejected(&mut self, refusal: Refusal) {
-        let at = self.at();
-        self.producer.handle_rejected(at, refusal);
-    }
-
-    fn lost(&mut self) {
-        let at = self.at();
-        self.producer.handle_lost(at);
-    }
-
-    /// Lets time pass until the next deadline.
-    fn tick(&mut self) {
-        let deadline = self
-            .producer
-            .next_deadline(&self.batcher)
-            .expect("a deadline");
-        self.now = self.now.max(deadline);
-        let at = self.at();
-        self.producer.handle_tick(at);
-    }
-}
-
-fn kind(error: &AppendError) -> &'static str {
-    match error {
-        AppendError::Refused(_) => "refused",
-        AppendError::Ambiguous(_) => "ambiguous",
-        AppendError::Unavailable { .. } => "unavailable",
-        AppendError::HolderUnresolvable { .. } => "unresolvable",
-        AppendError::Closed => "closed",
-    }
-}
+use nova_model::{Code, Facts};
 
 #[test]
 fn no_more_than_the_window_is_in_flight_and_a_freed_slot_takes_what_gathered() {
@@ -271,6 +99,26 @@ fn a_final_rejection_is_reported_and_plain_batches_behind_it_are_sent_again() {
     assert_eq!(rig.look(), ["refused2"], "a conditional one is reported");
     rig.rejected(refusal(Code::BehindRejected));
     assert_eq!(rig.look(), ["resume", "b3#1", "b4#2"], "numbers stay dense");
+}
+
+#[test]
+fn a_session_lost_behind_a_rejection_reports_conditional_batches_too() {
+    let mut rig = Rig::open(Some(9), 8);
+    rig.append("a");
+    rig.append_if("b", 1);
+    rig.append("c");
+    rig.look();
+    rig.rejected(refusal(Code::Invalid));
+    rig.lost();
+    assert_eq!(rig.look(), ["refused0", "refused1", "disconnect"]);
+    rig.tick();
+    rig.look();
+    rig.producer.handle_opened(opened(0, 8));
+    assert_eq!(
+        rig.look(),
+        ["b2#0"],
+        "c was certainly not applied and is sent anew"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! the producer's order; the window is kept. The canary: a star that does not recognise repeats
 //! must be noticed.
 
-use super::tests::{ack, opened, rules};
+use super::rig::{ack, opened, rules};
 use super::*;
 use crate::core::batcher::BatcherConfig;
 use nova_model::{Code, Epoch, Facts};
@@ -390,8 +390,16 @@ fn steps() -> impl Strategy<Value = Vec<(u8, u32)>> {
     proptest::collection::vec((any::<u8>(), any::<u32>()), 1..400)
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 2_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn with_a_writer_nothing_is_lost_or_doubled(steps in steps()) {

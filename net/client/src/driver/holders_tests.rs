@@ -1,0 +1,27 @@
+//! What is remembered of holders, and for how long.
+
+use super::*;
+
+#[test]
+fn a_holder_is_remembered_until_its_own_address_fails() {
+    let holders = Holders::default();
+    holders.remember("b/s", "one:1");
+    holders.remember("b/s", "two:1");
+    holders.remember("b/t", "two:1");
+    holders.remember("b/u", "one:1");
+    holders.forget("one:1");
+    assert_eq!(holders.get("b/s").as_deref(), Some("two:1"));
+    assert_eq!(holders.get("b/u"), None);
+    holders.forget("two:1");
+    assert_eq!((holders.get("b/s"), holders.get("b/t")), (None, None));
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let holders = Holders::default();
+    for n in 0..=HOLDERS_MAX {
+        holders.remember(&format!("b/{n}"), "one:1");
+    }
+    assert_eq!(holders.get("b/0"), None);
+    assert!(holders.get(&format!("b/{HOLDERS_MAX}")).is_some());
+}
