@@ -380,23 +380,25 @@ impl Served {
                     created: false,
                 })
             }
-            Request::DescribeStar => {
-                let numbered = (0..).zip(&self.shared.addresses);
-                let core = |(core, address): (u16, &String)| CoreInfo {
-                    core: CoreId(core),
-                    address: address.clone(),
-                };
-                Ok(Answer::Star(StarInfo {
-                    star: self.shared.id,
-                    incarnation: Incarnation(1),
-                    core: CoreId(self.core as u16),
-                    cores: numbered.map(core).collect(),
-                }))
-            }
+            Request::DescribeStar => Ok(Answer::Star(self.describe())),
             other => Err(Refusal::new(
                 Code::Invalid,
                 format!("{other:?} is not served"),
             )),
+        }
+    }
+
+    fn describe(&self) -> StarInfo {
+        let numbered = (0..).zip(&self.shared.addresses);
+        let core = |(core, address): (u16, &String)| CoreInfo {
+            core: CoreId(core),
+            address: address.clone(),
+        };
+        StarInfo {
+            star: self.shared.id,
+            incarnation: Incarnation(1),
+            core: CoreId(self.core as u16),
+            cores: numbered.map(core).collect(),
         }
     }
 }
