@@ -51,7 +51,7 @@ pub fn contents(
         ..plan.clone()
     };
     let star = match boot(&mut copy, &plan, Life(u64::MAX), Rng::new(0)) {
-        BootEnd::Running(star, logs) => { if std::env::var("DBG").is_ok() { for l in &logs { eprintln!("{now} {} {:?}", l.report, l.end);} } star}
+        BootEnd::Running(star, _) => star,
         BootEnd::Died => unreachable!("no death was planned"),
         BootEnd::Refused(error) => return Err(error),
     };

@@ -185,7 +185,7 @@ const LARGE_BYTES: u64 = 5000;
 /// The body of a record: its number and as much more as the number says.
 pub fn body_of(record: RecordId) -> Bytes {
     let shape = mix(record.0 ^ 0xb0d7);
-    let most = if shape.is_multiple_of(12) { LARGE_BYTES } else { USUAL_BYTES };
+    let most = if shape.is_multiple_of(6) { LARGE_BYTES } else { USUAL_BYTES };
     let length = (shape >> 8) % most;
     let mut body = record.0.to_le_bytes().to_vec();
     let words = length.div_ceil(8);

@@ -29,7 +29,9 @@ mod node;
 mod oracle;
 mod plan;
 mod rng;
+pub mod script;
 mod trace;
+mod words;
 mod world;
 
 pub use plan::Options;

@@ -59,8 +59,6 @@ pub struct Plan {
     pub stable: usize,
     /// How many clients of each kind: producers, readers, control clients.
     pub clients: [u64; 3],
-    /// What each of them does at most.
-    pub work: u64,
 }
 
 /// The bugs of a run.
@@ -74,9 +72,10 @@ impl Plan {
         let calm_at = rng.between(300_000, 2_500_000);
         let boot = BootPlan {
             cores: rng.between(1, 3) as u16,
-            segment_bytes: *rng.pick(&[64 * 1024, 128 * 1024, 512 * 1024]),
+            // A group must fit a segment, and a group holds at most what may be pending.
+            segment_bytes: *rng.pick(&[128 * 1024, 256 * 1024, 512 * 1024]),
             recent_bytes: *rng.pick(&[4 * 1024, 64 * 1024, 1024 * 1024]),
-            ingress_bytes: *rng.pick(&[16 * 1024, 1024 * 1024]),
+            ingress_bytes: *rng.pick(&[16 * 1024, 48 * 1024]),
             idle_us: *rng.pick(&[5_000, 100_000, 30_000_000]),
             planted: planted(options.bug),
             allow_corrupt: false,
@@ -98,7 +97,6 @@ impl Plan {
             streams: (0..stable + churned).map(name).collect(),
             stable,
             clients: [rng.between(1, 4), rng.between(1, 3), rng.between(1, 2)],
-            work: rng.between(5, 60),
         }
     }
 }

@@ -61,6 +61,8 @@ struct World {
     life: Life,
     cores: u16,
     disk_slowness: u64,
+    /// A crash that waits for a group to be on its way to the disk.
+    armed: Option<Fault>,
     is_calm: bool,
 }
 
@@ -81,6 +83,7 @@ pub fn run(seed: u64, options: &Options) -> Report {
         life: Life(0),
         cores: plan.boot.cores,
         disk_slowness: 1,
+        armed: None,
         is_calm: false,
         plan,
     };
@@ -175,6 +178,7 @@ impl World {
 
     fn calm_down(&mut self) {
         self.is_calm = true;
+        self.armed = None;
         self.disk_slowness = 1;
         self.disk.is_full = false;
         self.disk.fails_next_write = false;
@@ -220,13 +224,22 @@ impl World {
 
     fn judge_turn(&mut self, end: Option<TurnEnd>) {
         match end {
-            None | Some(TurnEnd::Done) => {}
+            None | Some(TurnEnd::Done) => self.strike_if_armed(),
             Some(TurnEnd::Wrong(text)) => self.oracle.found(text),
             Some(TurnEnd::Fatal(text)) => {
                 let now = self.agenda.now();
                 self.trace.note(now, "fatal", 0, || text);
                 self.crash(Fault::Kill);
             }
+        }
+    }
+
+    fn strike_if_armed(&mut self) {
+        if let Some(fault) = self.armed
+            && self.star.as_ref().is_some_and(Star::has_group_in_flight)
+        {
+            self.armed = None;
+            self.crash(fault);
         }
     }
 
@@ -273,7 +286,9 @@ impl World {
         let now = self.agenda.now();
         self.trace.note(now, "FAULT", 0, || format!("{fault:?}"));
         match fault {
-            Fault::Kill | Fault::PowerCut | Fault::Stop => self.crash(fault),
+            Fault::Stop => self.crash(fault),
+            Fault::Kill | Fault::PowerCut if self.rng.chance(70) => self.armed = Some(fault),
+            Fault::Kill | Fault::PowerCut => self.crash(fault),
             Fault::CutLink => {
                 let links = self.network.unbroken();
                 if !links.is_empty() {

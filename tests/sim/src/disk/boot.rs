@@ -16,7 +16,6 @@ pub struct Boot<'a> {
     disk: &'a mut SimDisk,
     rng: Rng,
     calls_left: Option<u64>,
-    calls: u64,
 }
 
 impl<'a> Boot<'a> {
@@ -26,18 +25,12 @@ impl<'a> Boot<'a> {
             disk,
             rng,
             calls_left,
-            calls: 0,
         }
     }
 
     /// Whether the planned crash has happened.
     pub fn is_crashed(&self) -> bool {
         self.calls_left == Some(0)
-    }
-
-    /// How many calls there were.
-    pub fn calls(&self) -> u64 {
-        self.calls
     }
 
     /// Counts a call; fails if the process is gone, perhaps just after the call took effect.
@@ -47,7 +40,6 @@ impl<'a> Boot<'a> {
         file: SegmentFile,
         effect: impl FnOnce(&mut SimDisk),
     ) -> Result<(), DiskError> {
-        self.calls += 1;
         let is_alive = !self.is_crashed();
         if let Some(left) = &mut self.calls_left {
             *left = left.saturating_sub(1);
@@ -136,6 +128,7 @@ impl BootDisk for Boot<'_> {
         self.call("recycle", file, |disk| {
             disk.indexes.remove(&file);
             let inode = disk.segments.remove(&file);
+            disk.late.retain(|late| Some(late.inode) != inode);
             let spares = disk.spares.entry(file.log).or_default();
             if let Some(inode) = inode
                 && spares.len() < SPARE_SEGMENTS_MAX

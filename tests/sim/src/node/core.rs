@@ -98,6 +98,11 @@ impl Core {
         self.wake(ground, life);
     }
 
+    pub(super) fn has_group_in_flight(&self) -> bool {
+        let mut flights = self.flights.values();
+        flights.any(|flight| flight.weight().0 == "write")
+    }
+
     pub(super) fn into_shard(self) -> Shard {
         self.shard
     }

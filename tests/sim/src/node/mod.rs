@@ -125,6 +125,11 @@ impl Star {
         }
     }
 
+    /// Whether a group or a header is on its way to the disk.
+    pub fn has_group_in_flight(&self) -> bool {
+        self.cores.iter().any(Core::has_group_in_flight)
+    }
+
     /// Its shards, for somebody who drives them by hand.
     pub fn into_shards(self) -> Vec<Shard> {
         self.cores.into_iter().map(Core::into_shard).collect()

@@ -1,0 +1,483 @@
+//! Scenarios in words: what a few lines ask of a star, and what it answers.
+//!
+//! ```text
+//!   bucket b auto            |  ok
+//!   append b/s a b           |  acked 0..2
+//!   crash                    |
+//!   read b/s 0..             |  from 0: 0:a 1:b end 2
+//! ```
+//! Each line is one act on real shards over the simulated disk; its answers follow in their order,
+//! one a line. The disk answers at once, unless `hold` keeps its writes back until `go`. The acts
+//! are those of [`Script::act`].
+//!
+//! # Invariants
+//! - Time moves by `wait` alone.
+
+use crate::agenda::Life;
+use crate::disk::{Flight, SimDisk};
+use crate::node::{BootEnd, BootPlan, boot, reading};
+use crate::plan::planted;
+use crate::rng::Rng;
+use crate::words::{answer_words, code_words, read_open, records_words, settings_of};
+use nova_core::disk::OpToken;
+use nova_core::{Caller, Event, ReaderKey, SessionKey, Shard};
+use nova_model::condition::{Conditions, FencingToken, WriterStamp};
+use nova_model::names::BucketName;
+use nova_model::placement::stream_home;
+use nova_model::request::{AppendOpen, OneShotAppend, Page, Request, SessionAppend};
+use nova_model::settings::BucketSettings;
+use nova_model::{CoreId, EncodedBatch, Record, SequenceNumber, StreamId, StreamName, WriterId};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Plays a scenario and compares all that was answered.
+///
+/// # Panics
+/// If the answers are others than `expected`, or a line is not understood.
+pub fn check(script: &str, expected: &str) {
+    let answers = Script::play(script);
+    let expected: Vec<&str> = expected.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    assert_eq!(answers, expected, "the answers to\n{script}");
+}
+
+/// A star that is driven by hand.
+pub struct Script {
+    disk: SimDisk,
+    plan: BootPlan,
+    shards: Vec<Shard>,
+    now: u64,
+    life: u64,
+    last: u64,
+    sessions: BTreeMap<String, (SessionKey, usize)>,
+    readers: BTreeMap<String, (ReaderKey, usize)>,
+    is_held: bool,
+    flights: VecDeque<(usize, OpToken, Flight)>,
+    answers: Vec<String>,
+    at_core: Option<usize>,
+}
+
+impl Script {
+    /// Plays the lines; all answers in their order.
+    pub fn play(script: &str) -> Vec<String> {
+        let mut play = Script {
+            disk: SimDisk::new(true),
+            plan: BootPlan {
+                cores: 1,
+                segment_bytes: 64 * 1024,
+                recent_bytes: 64 * 1024,
+                ingress_bytes: 1024 * 1024,
+                idle_us: 30_000_000,
+                planted: planted(None),
+                allow_corrupt: false,
+                dies_at_call: None,
+            },
+            shards: Vec::new(),
+            now: 1_000_000,
+            life: 0,
+            last: 0,
+            sessions: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            is_held: false,
+            flights: VecDeque::new(),
+            answers: Vec::new(),
+            at_core: None,
+        };
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            play.now += 1;
+            play.act(&words);
+            play.settle();
+        }
+        play.answers
+    }
+
+    /// One act:
+    ///
+    /// ```text
+    /// star [cores N] [segment BYTES] [idle US] [recent BYTES] [corrupt]   (also: start)
+    /// bucket B [auto] | unbucket B | buckets
+    /// create S [fenced|any] [exclusive] | set S fenced|any | describe S | delete S | tail S
+    /// append S WORD... [match N] [token T] [writer W/N]
+    /// fence S T [token T] [match N] | trim S N | list B [prefix P] [after K] [limit N]
+    /// session X S [token T] [writer W] | X append WORD... [match N] [number N] | X resume | X close
+    /// read S FROM [count N] [bytes N] [until N] [clamp]     FROM: N.., tail-N, time+US
+    /// follow X S FROM | unfollow X
+    /// hold | go | wait US | crash | power | flip NUMBER BYTE | at CORE ACT
+    /// ```
+    fn act(&mut self, words: &[&str]) {
+        match words {
+            ["at", core, act @ ..] => {
+                self.at_core = Some(number(core) as usize);
+                self.act(act);
+                self.at_core = None;
+            }
+            ["star" | "start", options @ ..] => self.start(options),
+            ["crash"] => self.end(true),
+            ["power"] => self.end(false),
+            ["hold"] => self.is_held = true,
+            ["go"] => self.is_held = false,
+            ["wait", us] => {
+                self.now += number(us);
+                let now = reading(self.now);
+                self.shards
+                    .iter_mut()
+                    .for_each(|shard| shard.handle_timeout(now));
+            }
+            ["loaded"] => {
+                let loaded: usize = self.shards.iter().map(Shard::streams_loaded).sum();
+                self.answers.push(format!("{loaded} in memory"));
+            }
+            ["segments"] => {
+                let count = self.disk.segments().count();
+                self.answers.push(format!("{count} segments"));
+            }
+            ["flip", segment, byte] => {
+                let files = self.disk.segments().map(|(file, _)| file);
+                let file = files.into_iter().find(|file| file.number.0 == number(segment));
+                let file = file.expect("there is such a segment");
+                self.disk.flip_bit(file, number(byte) as usize, 3);
+            }
+            ["unindex", segment] => {
+                let files = self.disk.segments().map(|(file, _)| file);
+                let file = files.into_iter().find(|file| file.number.0 == number(segment));
+                self.disk.lose_index(file.expect("there is such a segment"));
+            }
+            ["append", stream, rest @ ..] => self.append(stream, rest),
+            ["session", name, stream, rest @ ..] => self.open_session(name, stream, rest),
+            ["read", stream, rest @ ..] => self.read(stream, rest),
+            ["follow", name, stream, rest @ ..] => self.follow(name, stream, rest),
+            ["unfollow", name] => {
+                let (key, core) = self.readers[*name];
+                self.shards[core].close_reader(reading(self.now), key);
+            }
+            [name, rest @ ..] if self.sessions.contains_key(*name) => self.in_session(name, rest),
+            other => self.request(other),
+        }
+    }
+
+    fn start(&mut self, options: &[&str]) {
+        for pair in options.chunks(2) {
+            match pair {
+                ["cores", n] => self.plan.cores = number(n) as u16,
+                ["segment", n] => self.plan.segment_bytes = number(n),
+                ["idle", n] => self.plan.idle_us = number(n),
+                ["recent", n] => self.plan.recent_bytes = number(n) as usize,
+                ["corrupt", yes] => self.plan.allow_corrupt = *yes == "yes",
+                other => panic!("{other:?} is no option of a star"),
+            }
+        }
+        self.life += 1;
+        match boot(&mut self.disk, &self.plan, Life(self.life), Rng::new(self.life)) {
+            BootEnd::Running(star, _) => self.shards = star.into_shards(),
+            BootEnd::Died => unreachable!("no death was planned"),
+            BootEnd::Refused(_) => self.answers.push("start refused".to_owned()),
+        }
+    }
+
+    fn end(&mut self, lands: bool) {
+        let flights: Vec<Flight> = self.flights.drain(..).map(|(_, _, flight)| flight).collect();
+        if lands {
+            for flight in flights {
+                self.disk.complete(flight);
+            }
+        }
+        self.shards.clear();
+        self.sessions.clear();
+        self.readers.clear();
+        self.is_held = false;
+        self.start(&[]);
+    }
+
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    fn core(&self, name: &StreamName) -> usize {
+        let home = stream_home(name, self.shards.len() as u16);
+        self.at_core.unwrap_or(usize::from(home.0))
+    }
+
+    fn append(&mut self, stream: &str, rest: &[&str]) {
+        let name = stream_name(stream);
+        let (bodies, terms) = terms(rest);
+        let writer = terms.get("writer").map(|text| {
+            let (writer, sequence) = text.split_once('/').expect("a writer is given as W/N");
+            WriterStamp {
+                writer: WriterId(u128::from(number(writer))),
+                sequence: number(sequence),
+            }
+        });
+        let head = OneShotAppend {
+            stream: name.clone(),
+            stream_id: None,
+            conditions: conditions(&terms),
+            writer,
+        };
+        let (core, key) = (self.core(&name), self.next());
+        let (caller, fresh) = (Caller(key), StreamId(u128::from(key)));
+        self.shards[core].append_once(reading(self.now), caller, head, batch(&bodies), fresh);
+    }
+
+    fn open_session(&mut self, name: &str, stream: &str, rest: &[&str]) {
+        let stream = stream_name(stream);
+        let (_, terms) = terms(rest);
+        let writer = terms.get("writer").map(|n| WriterId(u128::from(number(n))));
+        let open = AppendOpen {
+            stream: stream.clone(),
+            fence: conditions(&terms).fence,
+            writer,
+        };
+        let (core, key) = (self.core(&stream), self.next());
+        let session = SessionKey(key);
+        self.sessions.insert(name.to_owned(), (session, core));
+        let fresh = StreamId(u128::from(key));
+        self.shards[core].open_session(reading(self.now), session, open, fresh);
+    }
+
+    fn in_session(&mut self, name: &str, rest: &[&str]) {
+        let (key, core) = self.sessions[name];
+        let now = reading(self.now);
+        let shard = &mut self.shards[core];
+        match rest {
+            ["resume"] => shard.resume_session(key),
+            ["close"] => shard.close_session(now, key),
+            ["append", rest @ ..] => {
+                let (bodies, terms) = terms(rest);
+                let append = SessionAppend {
+                    writer_sequence: terms.get("number").map(|n| number(n)),
+                    match_sequence: conditions(&terms).match_sequence,
+                };
+                shard.append(now, key, append, batch(&bodies));
+            }
+            other => panic!("{other:?} is no act in a session"),
+        }
+    }
+
+    fn read(&mut self, stream: &str, rest: &[&str]) {
+        let name = stream_name(stream);
+        let open = read_open(&name, rest, reading(self.now).wall, false);
+        let (core, key) = (self.core(&name), ReaderKey(self.next()));
+        let fresh = StreamId(u128::from(key.0));
+        self.shards[core].open_reader(reading(self.now), key, open, fresh);
+        self.shards[core].credit_reader(key);
+    }
+
+    fn follow(&mut self, name: &str, stream: &str, rest: &[&str]) {
+        let stream = stream_name(stream);
+        let open = read_open(&stream, rest, reading(self.now).wall, true);
+        let (core, key) = (self.core(&stream), ReaderKey(self.next()));
+        self.readers.insert(name.to_owned(), (key, core));
+        let fresh = StreamId(u128::from(key.0));
+        self.shards[core].open_reader(reading(self.now), key, open, fresh);
+        self.shards[core].credit_reader(key);
+    }
+
+    fn request(&mut self, words: &[&str]) {
+        let request = self.request_of(words);
+        let core = match &request {
+            Request::CreateStream { name, .. }
+            | Request::DescribeStream { name }
+            | Request::ReconfigureStream { name, .. }
+            | Request::DeleteStream { name }
+            | Request::CheckTail { name }
+            | Request::Fence { name, .. }
+            | Request::Trim { name, .. } => self.core(name),
+            _ => self.at_core.unwrap_or(0),
+        };
+        let key = self.next();
+        let fresh = StreamId(u128::from(key));
+        self.shards[core].request(reading(self.now), Caller(key), request, fresh);
+    }
+
+    fn request_of(&self, words: &[&str]) -> Request {
+        let stream = |text: &&str| stream_name(text);
+        match words {
+            ["bucket", name, rest @ ..] => Request::CreateBucket {
+                name: bucket(name),
+                settings: BucketSettings {
+                    create_stream_on_append: rest.contains(&"auto"),
+                    ..BucketSettings::default()
+                },
+                exclusive: rest.contains(&"exclusive"),
+            },
+            ["unbucket", name] => Request::DeleteBucket { name: bucket(name) },
+            ["buckets"] => Request::ListBuckets { page: page(&[]) },
+            ["create", name, rest @ ..] => Request::CreateStream {
+                name: stream(name),
+                settings: settings_of(rest),
+                exclusive: rest.contains(&"exclusive"),
+            },
+            ["set", name, rest @ ..] => Request::ReconfigureStream {
+                name: stream(name),
+                change: settings_of(rest),
+            },
+            ["describe", name] => Request::DescribeStream { name: stream(name) },
+            ["delete", name] => Request::DeleteStream { name: stream(name) },
+            ["tail", name] => Request::CheckTail { name: stream(name) },
+            ["fence", name, token, rest @ ..] => Request::Fence {
+                name: stream(name),
+                token: FencingToken::parse(token).expect("a good token"),
+                conditions: conditions(&terms(rest).1),
+            },
+            ["trim", name, first, rest @ ..] => Request::Trim {
+                name: stream(name),
+                first: SequenceNumber(number(first)),
+                conditions: conditions(&terms(rest).1),
+            },
+            ["list", name, rest @ ..] => Request::ListStreams {
+                bucket: bucket(name),
+                page: page(rest),
+            },
+            other => panic!("{other:?} is not understood"),
+        }
+    }
+
+    /// Works until all shards are dry.
+    fn settle(&mut self) {
+        loop {
+            let mut has_moved = false;
+            for core in 0..self.shards.len() {
+                has_moved |= self.submit(core);
+                while let Some(event) = self.shards[core].poll_event() {
+                    has_moved = true;
+                    self.take(core, event);
+                }
+            }
+            if !self.is_held
+                && let Some((core, token, flight)) = self.flights.pop_front()
+            {
+                let result = self.disk.complete(flight);
+                self.shards[core].handle_disk(reading(self.now), token, result);
+                has_moved = true;
+            }
+            if !has_moved {
+                return;
+            }
+        }
+    }
+
+    fn submit(&mut self, core: usize) -> bool {
+        let now = reading(self.now).instant;
+        let mut has_moved = false;
+        while let Some((token, op)) = self.shards[core].poll_disk(now) {
+            has_moved = true;
+            let flight = self.disk.begin(op);
+            self.flights.push_back((core, token, flight));
+        }
+        has_moved
+    }
+
+    fn session_name(&self, key: SessionKey) -> &str {
+        let found = self.sessions.iter().find(|(_, (known, _))| *known == key);
+        found.map_or("somebody", |(name, _)| name)
+    }
+
+    fn reader_name(&self, key: ReaderKey) -> String {
+        let found = self.readers.iter().find(|(_, (known, _))| *known == key);
+        found.map_or(String::new(), |(name, _)| format!("{name} "))
+    }
+
+    fn take(&mut self, core: usize, event: Event) {
+        let text = match event {
+            Event::Ready | Event::ReaderHeartbeat(..) => return,
+            Event::ReaderCredited(key) => return self.shards[core].credit_reader(key),
+            Event::Peer(to, mail) => {
+                let from = CoreId(core as u16);
+                return self.shards[usize::from(to.0)].handle_peer(from, mail);
+            }
+            Event::SessionOpened(key, opened) => {
+                let (tail, epoch) = (opened.tail.sequence, opened.epoch);
+                format!("{} open at {tail} {epoch}", self.session_name(key))
+            }
+            Event::SessionRefused(key, refusal) => {
+                format!("{} refused {}", self.session_name(key), code_words(&refusal))
+            }
+            Event::Acked(key, ack) => {
+                format!("{} {}", self.session_name(key), crate::words::ack_words(&ack))
+            }
+            Event::Rejected(key, refusal) => {
+                format!("{} rejected {}", self.session_name(key), code_words(&refusal))
+            }
+            Event::SessionBroken(key, refusal) => {
+                format!("{} broken {}", self.session_name(key), code_words(&refusal))
+            }
+            Event::AppendedOnce(_, Ok(ack)) => crate::words::ack_words(&ack),
+            Event::AppendedOnce(_, Err(refusal)) => code_words(&refusal),
+            Event::Answered(_, Ok(answer)) => answer_words(&answer),
+            Event::Answered(_, Err(refusal)) => code_words(&refusal),
+            Event::ReaderOpened(key, opened) => {
+                format!("{}from {}", self.reader_name(key), opened.start)
+            }
+            Event::ReaderRefused(key, refusal) | Event::ReaderFailed(key, refusal) => {
+                format!("{}{}", self.reader_name(key), code_words(&refusal))
+            }
+            Event::ReaderBatch(key, batch) => {
+                format!("{}{}", self.reader_name(key), records_words(&batch))
+            }
+            Event::ReaderCaughtUp(key, tail) => {
+                format!("{}has all to {}", self.reader_name(key), tail.sequence)
+            }
+            Event::ReaderEnded { reader, next, .. } => {
+                format!("{}end {next}", self.reader_name(reader))
+            }
+            Event::Fatal(error) => format!("fatal {}", error.operation),
+            Event::IndexNotStored(file, _) => format!("no index of {file}"),
+        };
+        self.answers.push(text);
+    }
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
+}
+
+fn stream_name(text: &str) -> StreamName {
+    StreamName::parse(text).expect("a stream is named B/S")
+}
+
+fn bucket(text: &str) -> BucketName {
+    BucketName::parse(text).expect("a good bucket's name")
+}
+
+fn batch(bodies: &[&str]) -> EncodedBatch {
+    let body = |text: &&str| match text.strip_prefix('*') {
+        Some(bytes) => Record::new(vec![b'x'; number(bytes) as usize]),
+        None => Record::new(text.as_bytes().to_vec()),
+    };
+    let records: Vec<Record> = bodies.iter().map(body).collect();
+    EncodedBatch::encode(&records).expect("small records make a batch")
+}
+
+/// Plain words, and the pairs that begin with a word of terms.
+fn terms<'a>(words: &[&'a str]) -> (Vec<&'a str>, BTreeMap<&'a str, &'a str>) {
+    const TERMS: [&str; 4] = ["match", "token", "writer", "number"];
+    let at = words.iter().position(|word| TERMS.contains(word));
+    let (plain, pairs) = words.split_at(at.unwrap_or(words.len()));
+    let pairs = pairs.chunks(2).map(|pair| (pair[0], pair[1]));
+    (plain.to_vec(), pairs.collect())
+}
+
+fn conditions(terms: &BTreeMap<&str, &str>) -> Conditions {
+    Conditions {
+        fence: terms
+            .get("token")
+            .map(|text| FencingToken::parse(text).expect("a good token")),
+        match_sequence: terms.get("match").map(|n| SequenceNumber(number(n))),
+    }
+}
+
+fn page(words: &[&str]) -> Page {
+    let mut page = Page {
+        limit: 100,
+        ..Page::default()
+    };
+    for pair in words.chunks(2) {
+        match pair {
+            ["prefix", text] => page.prefix = (*text).to_owned(),
+            ["after", text] => page.start_after = (*text).to_owned(),
+            ["limit", n] => page.limit = number(n) as u32,
+            other => panic!("{other:?} is no part of a page"),
+        }
+    }
+    page
+}

@@ -1,0 +1,135 @@
+//! Answers of a scenario as words, and the words of reads and settings as values.
+//!
+//! # Not here
+//! - Playing them: [`crate::script`].
+
+use nova_model::request::{Ack, Answer, ReadLimits, ReadOpen, ReadStart};
+use nova_model::settings::{ProducerPolicy, StreamSettings};
+use nova_model::{Facts, Refusal, SequenceNumber, StoredBatch, StreamName, Timestamp};
+
+/// A refusal: its code and what it names.
+pub fn code_words(refusal: &Refusal) -> String {
+    let facts = match &refusal.facts {
+        Facts::None | Facts::Field { .. } | Facts::After(_) | Facts::Space { .. } => String::new(),
+        Facts::Token(token) => format!(" token {token}"),
+        Facts::Tail(tail) => format!(" tail {}", tail.sequence),
+        Facts::First(first) => format!(" first {first}"),
+        Facts::Expected(number) => format!(" expected {number}"),
+        Facts::Holder { address, .. } => format!(" at {}", address.as_deref().unwrap_or("?")),
+        Facts::Range { from, to } => format!(" {from}..{to}"),
+    };
+    format!("{}{facts}", refusal.code)
+}
+
+/// An ack: the range, and whether it had been applied before.
+pub fn ack_words(ack: &Ack) -> String {
+    let again = if ack.duplicate { " again" } else { "" };
+    format!("acked {}..{}{again}", ack.start.sequence, ack.end.sequence)
+}
+
+/// A batch: each record with its number; a long body by its length.
+pub fn records_words(batch: &StoredBatch) -> String {
+    let mut words = Vec::new();
+    batch.for_each(|position, record| {
+        let body = match record.body() {
+            body if body.len() > 40 => format!("*{}", body.len()),
+            body => String::from_utf8_lossy(body).into_owned(),
+        };
+        words.push(format!("{}:{body}", position.sequence));
+    });
+    words.join(" ")
+}
+
+/// An answer in short.
+pub fn answer_words(answer: &Answer) -> String {
+    match answer {
+        Answer::Bucket { created, .. } => {
+            let what = if *created { "made" } else { "there" };
+            format!("bucket {what}")
+        }
+        Answer::Buckets { items, has_more } => {
+            let names = items.iter().map(|info| info.name.to_string());
+            list_words(names.collect(), *has_more)
+        }
+        Answer::Stream { info, created } => {
+            let what = if *created { "made" } else { "there" };
+            let token = match info.fence.is_none() {
+                true => String::new(),
+                false => format!(" token {}", info.fence),
+            };
+            let (first, tail) = (info.first, info.tail.sequence);
+            format!("stream {what} {first}..{tail} {}{token}", info.epoch)
+        }
+        Answer::Streams { items, has_more } => {
+            let named = |info: &nova_model::request::StreamInfo| {
+                format!("{}:{}", info.name.key, info.tail.sequence)
+            };
+            list_words(items.iter().map(named).collect(), *has_more)
+        }
+        Answer::Deleted => "deleted".to_owned(),
+        Answer::Tail(tail) => format!("tail {}", tail.sequence),
+        Answer::Fenced { tail } => format!("fenced at {}", tail.sequence),
+        Answer::Trimmed { first, .. } => format!("trimmed to {first}"),
+        Answer::Star(star) => format!("star of {} cores", star.cores.len()),
+    }
+}
+
+fn list_words(mut names: Vec<String>, has_more: bool) -> String {
+    if has_more {
+        names.push("and more".to_owned());
+    }
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(" "),
+    }
+}
+
+/// The settings that are said.
+pub fn settings_of(words: &[&str]) -> StreamSettings {
+    let policy = match () {
+        () if words.contains(&"fenced") => Some(ProducerPolicy::Fenced),
+        () if words.contains(&"any") => Some(ProducerPolicy::Any),
+        () => None,
+    };
+    StreamSettings {
+        policy,
+        ..StreamSettings::default()
+    }
+}
+
+/// A read: where from, and its limits.
+///
+/// # Panics
+/// If a word is not understood.
+pub fn read_open(stream: &StreamName, words: &[&str], now: Timestamp, follow: bool) -> ReadOpen {
+    let parse = |text: &str| text.parse::<u64>().expect("a number");
+    let start = match words[0] {
+        text if text.ends_with("..") => {
+            ReadStart::Sequence(SequenceNumber(parse(text.trim_end_matches('.'))))
+        }
+        text if text.starts_with("tail-") => ReadStart::TailOffset(parse(&text[5..])),
+        text if text.starts_with("time-") => {
+            ReadStart::Timestamp(Timestamp(now.0 - parse(&text[5..])))
+        }
+        other => panic!("{other} is no start of a read"),
+    };
+    let mut open = ReadOpen {
+        stream: stream.clone(),
+        stream_id: None,
+        start,
+        limits: ReadLimits::default(),
+        follow,
+        clamp: words.contains(&"clamp"),
+    };
+    let rest: Vec<&&str> = words[1..].iter().filter(|word| **word != "clamp").collect();
+    for pair in rest.chunks(2) {
+        match (*pair[0], parse(pair[1])) {
+            ("count", n) => open.limits.count = Some(n),
+            ("bytes", n) => open.limits.bytes = Some(n),
+            ("until", n) => open.limits.until_sequence = Some(SequenceNumber(n)),
+            ("before", us) => open.limits.until_timestamp = Some(Timestamp(now.0 - us)),
+            (other, _) => panic!("{other} is no limit of a read"),
+        }
+    }
+    open
+}
