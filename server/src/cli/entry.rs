@@ -41,7 +41,7 @@ pub(crate) struct Entry {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_patience)]
     pub(crate) retry_for: Duration,
     /// Print results and errors as JSON
-    #[arg(long, help_heading = "Options")]
+    #[arg(long, help_heading = None::<&str>)]
     pub(crate) json: bool,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct ReadArgs {
     /// Stop after this many records
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Go on with new records as they become durable
+    /// Go on with new records as they become durable, and try for ever when the star is away
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]
@@ -127,7 +127,8 @@ async fn read(args: &ReadArgs, form: Form, output: &mut Output) -> Result<Exit, 
         Failure::client(what, &error, Subject::Stream(&args.stream))
     };
     let mut reader = client.read(open).await.map_err(failed)?;
-    let copied = copy(&mut reader, form, output).await;
+    let patience = (!args.follow).then_some(args.entry.retry_for);
+    let copied = copy(&mut reader, patience, form, output).await;
     drop(reader);
     client.close().await;
     copied.map_err(|error| {
@@ -137,18 +138,39 @@ async fn read(args: &ReadArgs, form: Form, output: &mut Output) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
+/// The next item of a reader; `Unavailable` if there is none within this time. A reader by itself
+/// tries for ever.
+pub(crate) async fn next_within(
+    reader: &mut Reader,
+    patience: Option<Duration>,
+) -> Result<Option<ReadItem>, ClientError> {
+    let Some(patience) = patience else {
+        return reader.next_batch().await;
+    };
+    let next = tokio::time::timeout(patience, reader.next_batch()).await;
+    next.unwrap_or(Err(ClientError::Unavailable {
+        sent: None,
+        last: None,
+    }))
+}
+
 /// Copies until the read is done or nobody takes the output any more.
-async fn copy(reader: &mut Reader, form: Form, output: &mut Output) -> Result<(), ClientError> {
+async fn copy(
+    reader: &mut Reader,
+    patience: Option<Duration>,
+    form: Form,
+    output: &mut Output,
+) -> Result<(), ClientError> {
     loop {
         let item = tokio::select! {
             biased;
-            item = reader.next_batch() => item?,
+            item = next_within(reader, patience) => item?,
             // Nothing is there at the moment: what was gathered is handed on meanwhile.
             flushed = flush_pending(output) => {
                 if flushed == Err(Gone) {
                     return Ok(());
                 }
-                reader.next_batch().await?
+                next_within(reader, patience).await?
             }
         };
         let flushed = match item {

@@ -28,6 +28,7 @@ use crate::cli::flow::Flow;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::latency::Latencies;
 use crate::cli::output::say;
+use crate::cli::read::next_within;
 use crate::config::DATA_DEFAULT;
 use digest::Digest;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -47,6 +48,9 @@ const STREAM: &str = "try/lines";
 const ONE_BY_ONE_MAX: u64 = 1_000;
 /// How long lines go one by one.
 const ONE_BY_ONE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long nothing may come back.
+const READ_PATIENCE: Duration = Duration::from_secs(30);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -228,7 +232,11 @@ async fn read_back(client: &Client, stream: &StreamName, sent: &Sent) -> Result<
     let bar = progress("reading back", Some(records));
     let (begun, mut back) = (Instant::now(), Back::default());
     let mut reader = client.read(open).await.map_err(|error| failed(&error))?;
-    while let Some(item) = reader.next_batch().await.map_err(|error| failed(&error))? {
+    loop {
+        let item = next_within(&mut reader, Some(READ_PATIENCE)).await;
+        let Some(item) = item.map_err(|error| failed(&error))? else {
+            break;
+        };
         if let ReadItem::Batch(batch) = item {
             batch.for_each(|_, record| back.digest.note(record.body()));
             bar.set_position(back.digest.records());
