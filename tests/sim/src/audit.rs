@@ -14,10 +14,8 @@ use crate::rng::Rng;
 use nova_core::{Caller, Event, ReaderKey, Shard};
 use nova_model::names::BucketName;
 use nova_model::placement::stream_home;
-use nova_model::request::{
-    Answer, Page, ReadLimits, ReadOpen, ReadStart, Request, StreamInfo,
-};
-use nova_model::{Code, Refusal, StreamId, StoredBatch, StreamName};
+use nova_model::request::{Answer, Page, ReadLimits, ReadOpen, ReadStart, Request, StreamInfo};
+use nova_model::{Code, Refusal, StoredBatch, StreamId, StreamName};
 use std::collections::BTreeMap;
 
 /// A stream as it is on the disk.
@@ -234,7 +232,9 @@ impl Oracle {
             Some((id, mark)) => found == Some(id) || (may_be_gone && deleted_since(mark)),
         };
         let is_unknown = newest.is_none_or(|(id, _)| named.dead.contains_key(&id));
-        self.check(!is_dead, || format!("{name}: {found:?} was deleted for good and is there"));
+        self.check(!is_dead, || {
+            format!("{name}: {found:?} was deleted for good and is there")
+        });
         self.check(is_kept || is_unknown, || {
             format!("{name}: {newest:?} was told to be there; {found:?} is")
         });
@@ -254,7 +254,9 @@ impl Oracle {
         });
         self.audit_token(name, found, &ledger);
         if let Some(failure) = &found.failure {
-            self.found(format!("{name} cannot be read to its tail {tail}: {failure}"));
+            self.found(format!(
+                "{name} cannot be read to its tail {tail}: {failure}"
+            ));
             return;
         }
         let (mut next, mut last, mut epoch) = (first, 0, 0);
@@ -285,7 +287,9 @@ impl Oracle {
                     told.record == record && told.timestamp.is_none_or(|told| told == time)
                 });
                 self.check(fits, || {
-                    format!("{name}: {sequence} was told to be {told:?} and is {record:?} at {time}")
+                    format!(
+                        "{name}: {sequence} was told to be {told:?} and is {record:?} at {time}"
+                    )
                 });
                 let before = places.insert(record, sequence);
                 let is_once = self.history.sent[record.0 as usize].copies == Copies::One;
@@ -298,7 +302,9 @@ impl Oracle {
                 });
             });
         }
-        self.check(next == tail, || format!("{name}: read to {next}, the tail is {tail}"));
+        self.check(next == tail, || {
+            format!("{name}: read to {next}, the tail is {tail}")
+        });
     }
 
     fn audit_token(&mut self, name: &StreamName, found: &Found, ledger: &crate::history::Ledger) {
@@ -309,7 +315,9 @@ impl Oracle {
             (None, Some(_)) => true,
             (Some(at), Some(told)) => ledger.is_before(at, told),
         };
-        let told = ledger.fence_told.map(|told| ledger.fences[told].token.clone());
+        let told = ledger
+            .fence_told
+            .map(|told| ledger.fences[told].token.clone());
         self.check(!is_older && (at.is_some() || token.is_empty()), || {
             format!("{name}: the token is '{token}', told was {told:?}")
         });
@@ -319,7 +327,9 @@ impl Oracle {
         let mut listed: BTreeMap<&StreamName, &StreamInfo> = BTreeMap::new();
         for info in &contents.listed {
             let before = listed.insert(&info.name, info);
-            self.check(before.is_none(), || format!("{} is listed twice", info.name));
+            self.check(before.is_none(), || {
+                format!("{} is listed twice", info.name)
+            });
         }
         for (name, found) in &contents.streams {
             let info = listed.remove(name);
@@ -328,6 +338,8 @@ impl Oracle {
             });
         }
         let more: Vec<_> = listed.keys().collect();
-        self.check(more.is_empty(), || format!("listed, but not there: {more:?}"));
+        self.check(more.is_empty(), || {
+            format!("listed, but not there: {more:?}")
+        });
     }
 }

@@ -172,7 +172,10 @@ impl History {
     /// The incarnation of a name that was told last.
     pub fn current(&self, name: &StreamName) -> Option<StreamId> {
         let named = self.names.get(name)?;
-        let living = named.alive.iter().filter(|(id, _)| !named.dead.contains_key(id));
+        let living = named
+            .alive
+            .iter()
+            .filter(|(id, _)| !named.dead.contains_key(id));
         living.max_by_key(|(_, mark)| **mark).map(|(id, _)| *id)
     }
 }
@@ -185,7 +188,11 @@ const LARGE_BYTES: u64 = 5000;
 /// The body of a record: its number and as much more as the number says.
 pub fn body_of(record: RecordId) -> Bytes {
     let shape = mix(record.0 ^ 0xb0d7);
-    let most = if shape.is_multiple_of(6) { LARGE_BYTES } else { USUAL_BYTES };
+    let most = if shape.is_multiple_of(6) {
+        LARGE_BYTES
+    } else {
+        USUAL_BYTES
+    };
     let length = (shape >> 8) % most;
     let mut body = record.0.to_le_bytes().to_vec();
     let words = length.div_ceil(8);

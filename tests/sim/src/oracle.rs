@@ -164,7 +164,10 @@ impl Oracle {
         let (start, end) = (ack.start.sequence.0, ack.end.sequence.0);
         let is_whole = end - start == records.len() as u64;
         self.check(is_whole, || {
-            format!("{id}: {} records are acked as {start} to {end}", records.len())
+            format!(
+                "{id}: {} records are acked as {start} to {end}",
+                records.len()
+            )
         });
         self.check(ack.duplicate || start >= floor, || {
             format!("{id}: acked at {start}, sent when the tail was told to be {floor}")
@@ -175,7 +178,9 @@ impl Oracle {
             let sent = &mut self.history.sent[record.0 as usize];
             let was_refused = sent.fate == Fate::Refused;
             sent.fate = Fate::Acked(id, position);
-            self.check(!was_refused, || format!("{record:?} was refused and is acked"));
+            self.check(!was_refused, || {
+                format!("{record:?} was refused and is acked")
+            });
             self.place(id, sequence, *record, None);
         }
         self.tail(id, ack.tail, end);
@@ -232,13 +237,17 @@ impl Oracle {
         let sent = &self.history.sent[record.0 as usize];
         let is_here = sent.stream == *name;
         let is_refused = sent.fate == Fate::Refused;
-        self.check(is_here, || format!("{record:?} is in {name}, which it was not sent to"));
+        self.check(is_here, || {
+            format!("{record:?} is in {name}, which it was not sent to")
+        });
         self.check(!is_refused, || {
             format!("{name}: {record:?} at {sequence} was refused for good")
         });
         let ledger = self.history.ledgers.entry(id).or_default();
         let newer = ledger.epochs.range(Epoch(seen.epoch.0 + 1)..);
-        let begun = newer.map(|(epoch, tail)| (*epoch, *tail)).min_by_key(|(_, tail)| *tail);
+        let begun = newer
+            .map(|(epoch, tail)| (*epoch, *tail))
+            .min_by_key(|(_, tail)| *tail);
         self.check(begun.is_none_or(|(_, tail)| sequence < tail), || {
             let epoch = seen.epoch;
             format!("{name}: {sequence} is of {epoch}, but {begun:?} had begun before it")
@@ -275,7 +284,10 @@ impl Oracle {
         }
         let place = *self.places.entry(record).or_insert((id, sequence));
         self.check(place == (id, sequence), || {
-            format!("{record:?} is at {place:?} and again at {:?}", (id, sequence))
+            format!(
+                "{record:?} is at {place:?} and again at {:?}",
+                (id, sequence)
+            )
         });
     }
 }

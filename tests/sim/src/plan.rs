@@ -84,7 +84,11 @@ impl Plan {
         let stable = rng.between(1, 3) as usize;
         let churned = rng.below(3) as usize;
         let name = |n: usize| {
-            let text = if n < stable { format!("main/s{n}") } else { format!("side-0/d{n}") };
+            let text = if n < stable {
+                format!("main/s{n}")
+            } else {
+                format!("side-0/d{n}")
+            };
             StreamName::parse(&text).expect("a good name")
         };
         let locks = rng.chance(75);

@@ -35,7 +35,11 @@ use std::collections::{BTreeMap, VecDeque};
 /// If the answers are others than `expected`, or a line is not understood.
 pub fn check(script: &str, expected: &str) {
     let answers = Script::play(script);
-    let expected: Vec<&str> = expected.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let expected: Vec<&str> = expected
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
     assert_eq!(answers, expected, "the answers to\n{script}");
 }
 
@@ -81,7 +85,11 @@ impl Script {
             answers: Vec::new(),
             at_core: None,
         };
-        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        for line in script
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+        {
             let words: Vec<&str> = line.split_whitespace().collect();
             play.now += 1;
             play.act(&words);
@@ -132,13 +140,17 @@ impl Script {
             }
             ["flip", segment, byte] => {
                 let files = self.disk.segments().map(|(file, _)| file);
-                let file = files.into_iter().find(|file| file.number.0 == number(segment));
+                let file = files
+                    .into_iter()
+                    .find(|file| file.number.0 == number(segment));
                 let file = file.expect("there is such a segment");
                 self.disk.flip_bit(file, number(byte) as usize, 3);
             }
             ["unindex", segment] => {
                 let files = self.disk.segments().map(|(file, _)| file);
-                let file = files.into_iter().find(|file| file.number.0 == number(segment));
+                let file = files
+                    .into_iter()
+                    .find(|file| file.number.0 == number(segment));
                 self.disk.lose_index(file.expect("there is such a segment"));
             }
             ["append", stream, rest @ ..] => self.append(stream, rest),
@@ -166,7 +178,12 @@ impl Script {
             }
         }
         self.life += 1;
-        match boot(&mut self.disk, &self.plan, Life(self.life), Rng::new(self.life)) {
+        match boot(
+            &mut self.disk,
+            &self.plan,
+            Life(self.life),
+            Rng::new(self.life),
+        ) {
             BootEnd::Running(star, _) => self.shards = star.into_shards(),
             BootEnd::Died => unreachable!("no death was planned"),
             BootEnd::Refused(_) => self.answers.push("start refused".to_owned()),
@@ -174,7 +191,11 @@ impl Script {
     }
 
     fn end(&mut self, lands: bool) {
-        let flights: Vec<Flight> = self.flights.drain(..).map(|(_, _, flight)| flight).collect();
+        let flights: Vec<Flight> = self
+            .flights
+            .drain(..)
+            .map(|(_, _, flight)| flight)
+            .collect();
         if lands {
             for flight in flights {
                 self.disk.complete(flight);
@@ -390,13 +411,25 @@ impl Script {
                 format!("{} open at {tail} {epoch}", self.session_name(key))
             }
             Event::SessionRefused(key, refusal) => {
-                format!("{} refused {}", self.session_name(key), code_words(&refusal))
+                format!(
+                    "{} refused {}",
+                    self.session_name(key),
+                    code_words(&refusal)
+                )
             }
             Event::Acked(key, ack) => {
-                format!("{} {}", self.session_name(key), crate::words::ack_words(&ack))
+                format!(
+                    "{} {}",
+                    self.session_name(key),
+                    crate::words::ack_words(&ack)
+                )
             }
             Event::Rejected(key, refusal) => {
-                format!("{} rejected {}", self.session_name(key), code_words(&refusal))
+                format!(
+                    "{} rejected {}",
+                    self.session_name(key),
+                    code_words(&refusal)
+                )
             }
             Event::SessionBroken(key, refusal) => {
                 format!("{} broken {}", self.session_name(key), code_words(&refusal))
@@ -428,7 +461,8 @@ impl Script {
 }
 
 fn number(text: &str) -> u64 {
-    text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
+    text.parse()
+        .unwrap_or_else(|_| panic!("{text} is no number"))
 }
 
 fn stream_name(text: &str) -> StreamName {

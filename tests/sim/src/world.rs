@@ -89,7 +89,12 @@ pub fn run(seed: u64, options: &Options) -> Report {
     };
     world.begin();
     world.go();
-    let World { oracle, trace, life, .. } = world;
+    let World {
+        oracle,
+        trace,
+        life,
+        ..
+    } = world;
     let acked = |sent: &&crate::history::Sent| matches!(sent.fate, crate::history::Fate::Acked(..));
     Report {
         seed,
@@ -140,7 +145,8 @@ impl World {
         while self.oracle.finding().is_none() {
             count += 1;
             if count > HAPPENINGS_MAX {
-                self.oracle.found("the run goes round in circles".to_owned());
+                self.oracle
+                    .found("the run goes round in circles".to_owned());
                 return;
             }
             if !self.is_calm && self.agenda.now() >= self.plan.calm_at {
@@ -341,7 +347,9 @@ impl World {
     fn land_late(&mut self) {
         let now = self.agenda.now();
         let landed = self.disk.land_late(now) as u64;
-        self.trace.note(now, "late", landed, || format!("{landed} writes of a killed process land"));
+        self.trace.note(now, "late", landed, || {
+            format!("{landed} writes of a killed process land")
+        });
         self.plan_late();
     }
 
@@ -375,7 +383,8 @@ impl World {
                 }
             }
             BootEnd::Died => {
-                self.trace.note(now, "boot", 0, || "dies on the way".to_owned());
+                self.trace
+                    .note(now, "boot", 0, || "dies on the way".to_owned());
                 let wait = self.rng.between(500, 50_000);
                 self.agenda.after(wait, Happening::Boot);
             }

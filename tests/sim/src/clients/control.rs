@@ -105,7 +105,11 @@ impl Control {
                 self.requests_left -= 1;
                 let is_waiting = self.stamp_is_waiting();
                 let mut none = None;
-                let stamp = if is_waiting { &mut none } else { &mut self.stamp };
+                let stamp = if is_waiting {
+                    &mut none
+                } else {
+                    &mut self.stamp
+                };
                 match draw(around, stamp) {
                     What::Append(mut append) if is_waiting => {
                         append.head.writer = None;

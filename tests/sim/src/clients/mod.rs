@@ -21,8 +21,8 @@ use crate::network::{LinkId, Network};
 use crate::oracle::Oracle;
 use crate::rng::Rng;
 use crate::trace::Trace;
-use nova_model::{Refusal, StreamName};
 use nova_model::{Facts, Instant};
+use nova_model::{Refusal, StreamName};
 use std::collections::BTreeMap;
 
 /// What clients share with the rest of the world.

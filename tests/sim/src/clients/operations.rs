@@ -268,7 +268,9 @@ impl Asked {
                 if let Some((id, floor)) = self.known {
                     oracle.tail(id, *tail, floor);
                     oracle.first(id, left.0);
-                    oracle.check(left >= first, || format!("{first} was asked, {left} is left"));
+                    oracle.check(left >= first, || {
+                        format!("{first} was asked, {left} is left")
+                    });
                 }
             }
             _ => {}

@@ -56,9 +56,7 @@ pub(super) struct Pipe<L> {
 impl<L: Lane> Pipe<L> {
     pub(super) fn open(around: &mut Surroundings<'_>, core: u16, lane: L) -> Pipe<L> {
         let is_up = core < around.cores;
-        let link = around
-            .network
-            .open(around.agenda, around.me, core, is_up);
+        let link = around.network.open(around.agenda, around.me, core, is_up);
         around.say(|| format!("opens {link:?} to core-{core}"));
         let mut pipe = Pipe {
             link,
@@ -114,8 +112,6 @@ impl<L: Lane> Pipe<L> {
 
     /// Drops the link.
     pub(super) fn leave(self, around: &mut Surroundings<'_>) {
-        around
-            .network
-            .leave(around.agenda, self.link, Side::Client);
+        around.network.leave(around.agenda, self.link, Side::Client);
     }
 }

@@ -4,8 +4,8 @@
 //! - Each push is resolved once; the oracle is told with the tail that was told when its batch was
 //!   sent last.
 
-use super::pipe::Pipe;
 use super::Surroundings;
+use super::pipe::Pipe;
 use crate::history::{Copies, RecordId, body_of};
 use crate::network::LinkId;
 use crate::node::core_of;
@@ -186,14 +186,24 @@ impl ProducerClient {
             true => Copies::One,
             false => Copies::Many,
         };
-        let count = if around.rng.chance(25) { around.rng.between(2, 6) } else { 1 };
+        let count = if around.rng.chance(25) {
+            around.rng.between(2, 6)
+        } else {
+            1
+        };
         let stream = self.kind.stream.clone();
         let ids: Vec<RecordId> = (0..count)
             .map(|_| around.oracle.history.send(&stream, copies))
             .collect();
         let records: Vec<Record> = ids.iter().map(|id| record(around, *id)).collect();
-        let expected = self.stream_id.map_or(0, |id| around.oracle.history.floor(id));
-        let off = if around.rng.chance(15) { around.rng.below(3) } else { 0 };
+        let expected = self
+            .stream_id
+            .map_or(0, |id| around.oracle.history.floor(id));
+        let off = if around.rng.chance(15) {
+            around.rng.below(3)
+        } else {
+            0
+        };
         let matched = is_conditional.then_some(SequenceNumber(expected + off));
         let pushed = self.batcher.push_batch(around.now(), records, matched);
         match pushed {

@@ -58,7 +58,10 @@ impl ReaderClient {
     }
 
     pub(super) fn state(&self) -> String {
-        format!("{:?} with {} more, {:?}", self.read, self.reads_left, self.pipe)
+        format!(
+            "{:?} with {} more, {:?}",
+            self.read, self.reads_left, self.pipe
+        )
     }
 
     pub(super) fn lost(&mut self, around: &mut Surroundings<'_>, link: LinkId) {
@@ -116,7 +119,9 @@ impl ReaderClient {
             read.open.stream_id = read.id;
         }
         read.asked = around.oracle.history.mark();
-        let id = read.id.or_else(|| around.oracle.history.current(&read.stream));
+        let id = read
+            .id
+            .or_else(|| around.oracle.history.current(&read.stream));
         read.floor = id.map_or(0, |id| around.oracle.history.floor(id));
         read.floor_of = id;
         let core = self.holders.core(&read.stream, around);
@@ -184,9 +189,9 @@ impl Read {
         let id = opened.stream_id;
         around.oracle.alive(&self.stream, id, self.asked);
         let is_same = self.id.is_none_or(|known| known == id);
-        around
-            .oracle
-            .check(is_same, || format!("a read of {:?} goes on in {id}", self.id));
+        around.oracle.check(is_same, || {
+            format!("a read of {:?} goes on in {id}", self.id)
+        });
         if self.floor_of != Some(id) {
             self.floor = 0;
         }
@@ -200,7 +205,10 @@ impl Read {
             ReadStart::Timestamp(time) => before_is_older(around, id, start, time),
         };
         around.oracle.check(fits, || {
-            format!("{}: a read at {:?} begins at {start}", self.stream, self.open.start)
+            format!(
+                "{}: a read at {:?} begins at {start}",
+                self.stream, self.open.start
+            )
         });
         if let ReadStart::Timestamp(time) = self.open.start
             && start < opened.tail.sequence
@@ -241,7 +249,10 @@ impl Read {
         };
         around.oracle.tail(id, tail, 0);
         around.oracle.check(cursor.next() == tail.sequence, || {
-            format!("{}: told to have all, has {cursor:?} of {tail:?}", self.stream)
+            format!(
+                "{}: told to have all, has {cursor:?} of {tail:?}",
+                self.stream
+            )
         });
     }
 
@@ -254,12 +265,18 @@ impl Read {
         // client does not take it.
         let fits = cursor.next() == next || (self.losses > 0 && cursor.next() < next);
         around.oracle.check(fits, || {
-            format!("{}: the read ends at {next}, it has {cursor:?}", self.stream)
+            format!(
+                "{}: the read ends at {next}, it has {cursor:?}",
+                self.stream
+            )
         });
         let is_without_limits = cursor.remaining() == ReadLimits::default();
         let is_whole = next == tail.sequence && next.0 >= self.floor;
         around.oracle.check(!is_without_limits || is_whole, || {
-            format!("{}: ends at {next} of {tail:?}, told {}", self.stream, self.floor)
+            format!(
+                "{}: ends at {next} of {tail:?}, told {}",
+                self.stream, self.floor
+            )
         });
     }
 
@@ -278,7 +295,9 @@ impl Read {
             (Code::Trimmed, Facts::First(_)) => true,
             (Code::NotOwner | Code::RateLimited | Code::Unavailable, _) => false,
             (Code::PastTail, Facts::Tail(tail)) => {
-                let is_lost = self.cursor.is_some_and(|cursor| cursor.next() > tail.sequence);
+                let is_lost = self
+                    .cursor
+                    .is_some_and(|cursor| cursor.next() > tail.sequence);
                 around.oracle.check(!is_lost, || {
                     format!("{}: what was read is past {tail:?}", self.stream)
                 });
@@ -303,7 +322,9 @@ fn before_is_older(
 ) -> bool {
     let ledger = around.oracle.history.ledgers.get(&id);
     let before = start.0.checked_sub(1);
-    let told = ledger.zip(before).and_then(|(ledger, at)| ledger.records.get(&at));
+    let told = ledger
+        .zip(before)
+        .and_then(|(ledger, at)| ledger.records.get(&at));
     let told = told.and_then(|told| told.timestamp);
     let may_be_trimmed = ledger.is_some_and(|ledger| start.0 <= ledger.first_asked);
     may_be_trimmed || told.is_none_or(|told| told < time.0)

@@ -121,7 +121,9 @@ impl BootDisk for Boot<'_> {
     }
 
     fn finish(&mut self, file: SegmentFile, length: u64) -> Result<(), DiskError> {
-        self.call("finish", file, |disk| disk.cut(disk.segments[&file], length))
+        self.call("finish", file, |disk| {
+            disk.cut(disk.segments[&file], length)
+        })
     }
 
     fn recycle(&mut self, file: SegmentFile) -> Result<(), DiskError> {

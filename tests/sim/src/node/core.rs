@@ -119,7 +119,11 @@ impl Core {
         if self.wakes_at.is_some_and(|at| at <= now.instant.0) {
             self.wakes_at = None;
         }
-        if self.shard.poll_timeout().is_some_and(|at| at <= now.instant) {
+        if self
+            .shard
+            .poll_timeout()
+            .is_some_and(|at| at <= now.instant)
+        {
             self.shard.handle_timeout(now);
         }
         self.take_results(ground);

@@ -121,9 +121,9 @@ impl Ends {
             && let Some(input) = end.lane.poll_input()
         {
             has_moved = true;
-            ground
-                .trace
-                .note(now, "input", link.0, || format!("{core} {link:?} {input:?}"));
+            ground.trace.note(now, "input", link.0, || {
+                format!("{core} {link:?} {input:?}")
+            });
             let fresh = StreamId(ground.rng.wide());
             self.command(shard, reading(now), link, &mut end, input, fresh);
         }

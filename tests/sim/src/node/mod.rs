@@ -23,8 +23,8 @@ use crate::network::{LinkId, Network};
 use crate::rng::Rng;
 use crate::trace::Trace;
 use core::Core;
-use nova_core::{PeerMessage, Shard};
 use nova_core::disk::OpToken;
+use nova_core::{PeerMessage, Shard};
 use nova_model::{CoreId, Instant, Now, Timestamp};
 
 /// The wall clock at the beginning of a run.

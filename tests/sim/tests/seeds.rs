@@ -1,0 +1,123 @@
+//! Short runs of the simulator: no finding without a bug, a finding with each planted one, and the
+//! same story every time. The long form is `cargo run --release -p nova-sim -- --seeds A..B`.
+
+use nova_core::planted::PlantedBug;
+use nova_sim::{Options, Report, run};
+
+fn again(report: &Report, options: &Options) -> String {
+    let locks = match options.locks_work {
+        Some(true) => " --locks yes",
+        Some(false) => " --locks no",
+        None => "",
+    };
+    let seed = report.seed;
+    format!("cargo run --release -p nova-sim -- --seed {seed} --trace{locks}")
+}
+
+fn expect_no_finding(seeds: std::ops::Range<u64>, options: Options) {
+    for seed in seeds {
+        let report = run(seed, &options);
+        if let Some(finding) = &report.finding {
+            panic!(
+                "seed {seed}: {finding}\nagain: {}",
+                again(&report, &options)
+            );
+        }
+    }
+}
+
+/// The canary: a bug is found by what it breaks, within so many seeds, and the same seeds show
+/// nothing without it.
+fn expect_found(bug: PlantedBug, seeds: u64, locks_work: Option<bool>) {
+    let clean = Options {
+        locks_work,
+        ..Options::default()
+    };
+    let planted = Options {
+        bug: Some(bug),
+        ..clean
+    };
+    let found = (0..seeds).find_map(|seed| {
+        let report = run(seed, &planted);
+        report.finding.map(|finding| (seed, finding))
+    });
+    let Some((first, finding)) = found else {
+        panic!("{bug:?} is not found within {seeds} seeds");
+    };
+    println!("{bug:?} is found with seed {first}: {finding}");
+    expect_no_finding(0..first + 1, clean);
+}
+
+#[test]
+fn promises_hold() {
+    expect_no_finding(0..80, Options::default());
+}
+
+#[test]
+fn promises_hold_where_locks_do_not_work() {
+    let options = Options {
+        locks_work: Some(false),
+        ..Options::default()
+    };
+    expect_no_finding(1_000..1_060, options);
+}
+
+#[test]
+fn a_seed_is_one_story() {
+    for seed in 0..30 {
+        let (once, twice) = (
+            run(seed, &Options::default()),
+            run(seed, &Options::default()),
+        );
+        assert_eq!(
+            once.hash, twice.hash,
+            "seed {seed} is not played twice alike"
+        );
+        assert_eq!(once.events, twice.events);
+    }
+}
+
+#[test]
+fn a_story_is_the_same_with_its_lines() {
+    let with_lines = Options {
+        with_lines: true,
+        ..Options::default()
+    };
+    let (plain, told) = (run(7, &Options::default()), run(7, &with_lines));
+    assert_eq!(plain.hash, told.hash);
+    assert!(told.lines.len() > 100, "a story has its lines");
+}
+
+#[test]
+fn runs_do_something() {
+    let reports: Vec<Report> = (0..20).map(|seed| run(seed, &Options::default())).collect();
+    let records: u64 = reports.iter().map(|report| report.records).sum();
+    let starts: u64 = reports.iter().map(|report| report.starts).sum();
+    assert!(records > 500, "{records} records were acked");
+    assert!(starts > 40, "the star was started {starts} times");
+}
+
+#[test]
+fn ack_before_durable_is_found() {
+    expect_found(PlantedBug::AckBeforeDurable, 40, None);
+}
+
+#[test]
+fn refuse_before_durable_is_found() {
+    expect_found(PlantedBug::RefuseBeforeDurable, 40, None);
+}
+
+#[test]
+fn write_on_in_old_segment_is_found() {
+    expect_found(PlantedBug::WriteOnInOldSegment, 40, Some(false));
+}
+
+#[test]
+fn no_seal_is_found() {
+    expect_found(PlantedBug::NoSeal, 200, Some(false));
+}
+
+#[test]
+fn no_group_checksum_is_found() {
+    expect_found(PlantedBug::NoGroupChecksum, 600, Some(true));
+}
