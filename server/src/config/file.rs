@@ -12,7 +12,7 @@
 //! - A path in the file is relative to the file.
 //!
 //! # Not here
-//! - What the values mean: [`crate::config::resolve`].
+//! - What the values mean: [`crate::config::resolve()`].
 
 use crate::config::resolve::ServeSettings;
 use clap::Args;

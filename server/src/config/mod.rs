@@ -7,7 +7,7 @@
 //! ```
 //!
 //! # Invariants
-//! - A [`ServeConfig`] made by [`resolve`] is within the limits of `nova_model::limits`, and the
+//! - A [`ServeConfig`] made by [`resolve()`] is within the limits of `nova_model::limits`, and the
 //!   certificate's names hold the host that is advertised.
 //!
 //! # Not here
