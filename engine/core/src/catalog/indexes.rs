@@ -124,15 +124,16 @@ impl Indexes {
         self.active.iter().chain(self.storing.iter().rev())
     }
 
-    /// Where the records of a stream from `next` on lie, starting at the newest segment that holds
-    /// any; none if no segment holds them.
+    /// Where the records of a stream from `next` on lie: in the newest segment that begins with
+    /// `next` or before it. `newest` is the newest segment that holds any.
     pub(crate) fn locate(
         &self,
         stream: StreamId,
         newest: SegmentFile,
         next: SequenceNumber,
-    ) -> Result<Option<Located>, Refusal> {
+    ) -> Result<Located, Refusal> {
         let mut at = Some(newest);
+        let mut behind = None;
         while let Some(file) = at {
             let index = self.index_of(file).ok_or_else(|| missing_index(file))?;
             let first = index
@@ -142,15 +143,18 @@ impl Indexes {
                 let runs = index
                     .runs_from(stream, next)
                     .map_err(|e| damaged(file, &e))?;
-                return Ok(Some(Located {
+                let place = Some(Place {
                     file,
                     id: index.id(),
                     runs,
-                }));
+                });
+                return Ok(Located { place, behind });
             }
+            behind = first.or(behind);
             at = index.previous(stream).map_err(|e| damaged(file, &e))?;
         }
-        Ok(None)
+        let place = None;
+        Ok(Located { place, behind })
     }
 
     /// The sequence number of a record from which on a search for `time` finds the first record
@@ -257,8 +261,25 @@ impl Listing {
     }
 }
 
-/// A place to read from: a segment and its runs that hold what was asked for, ascending.
+/// What a look-up for a record found.
 pub(crate) struct Located {
+    /// Where it lies; none if no segment holds it.
+    pub(crate) place: Option<Place>,
+    /// The stream's first record in the segment that goes on behind that place, if there is one.
+    pub(crate) behind: Option<SequenceNumber>,
+}
+
+impl Located {
+    /// The first record behind `next` that does not lie in the same run as `next` does, if any.
+    pub(crate) fn goes_on_at(&self, next: SequenceNumber) -> Option<SequenceNumber> {
+        let runs = self.place.iter().flat_map(|place| &place.runs);
+        let mut firsts = runs.map(|run| run.first.sequence);
+        firsts.find(|first| *first > next).or(self.behind)
+    }
+}
+
+/// A place to read from: a segment and its runs that hold what was asked for, ascending.
+pub(crate) struct Place {
     pub(crate) file: SegmentFile,
     pub(crate) id: SegmentId,
     pub(crate) runs: Vec<Run>,

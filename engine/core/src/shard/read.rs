@@ -1,6 +1,7 @@
 //! The read commands: credit, following, and reads from disk.
 
 use super::{OpOwner, Shard};
+use crate::catalog::indexes::Located;
 use crate::disk::{DiskFailure, DiskOp, DiskResult, OpToken};
 use crate::entry::Entry;
 use crate::event::{Event, ReaderKey};
@@ -9,9 +10,7 @@ use crate::segment::decode_group_of;
 use bytes::Bytes;
 use nova_model::cursor::ReadCursor;
 use nova_model::ids::StreamId;
-use nova_model::limits::{
-    BLOCK_BYTES, READ_CHUNK_BYTES, READER_CREDIT_BYTES, READER_HEARTBEAT_US,
-};
+use nova_model::limits::{BLOCK_BYTES, READ_CHUNK_BYTES, READER_CREDIT_BYTES, READER_HEARTBEAT_US};
 use nova_model::position::SequenceNumber;
 use nova_model::request::ReadLimits;
 use nova_model::{Code, Facts, Now, Refusal, SegmentId, StoredBatch};
@@ -114,6 +113,13 @@ impl Shard {
         let stream = self.stream_mut(reader.stream);
         stream.readers.remove(&key);
         stream.followers.remove(&key);
+        // One whose start is still searched was not told that it is open.
+        let event = match event {
+            Event::ReaderFailed(key, refusal) if reader.search.is_some() => {
+                Event::ReaderRefused(key, refusal)
+            }
+            event => event,
+        };
         self.events.push_back(event);
         self.streams
             .set_deadline(reader.stream, Some(nova_model::Instant(0)));
@@ -279,15 +285,25 @@ impl Shard {
         id: StreamId,
         next: SequenceNumber,
     ) -> Result<(), Refusal> {
-        let tail = self.stream(id).marks.durable().sequence;
-        let newest = self.stream(id).records_in;
-        let newest = newest.ok_or_else(|| corrupt(next, tail))?;
-        let located = self.indexes.locate(id, newest, next)?;
-        let located = located.ok_or_else(|| corrupt(next, tail))?;
+        let located = self.look_up(id, next)?;
+        let Some(place) = located.place else {
+            let tail = self.stream(id).marks.durable().sequence;
+            return Err(corrupt(next, located.behind.unwrap_or(tail)));
+        };
         let reader = self.readers.get_mut(&key).expect("an open reader");
-        reader.segment = Some((located.file, located.id));
-        reader.runs = located.runs.into();
+        reader.segment = Some((place.file, place.id));
+        reader.runs = place.runs.into();
         Ok(())
+    }
+
+    fn look_up(&self, id: StreamId, next: SequenceNumber) -> Result<Located, Refusal> {
+        match self.stream(id).records_in {
+            Some(newest) => self.indexes.locate(id, newest, next),
+            None => Ok(Located {
+                place: None,
+                behind: None,
+            }),
+        }
     }
 
     pub(super) fn handle_read(&mut self, key: ReaderKey, token: OpToken, result: DiskResult) {
@@ -319,15 +335,16 @@ impl Shard {
         self.end_reader(key, Event::ReaderFailed(key, refusal));
     }
 
-    /// Takes the stream's batches out of groups that were read. Damage is told when the reader
-    /// comes to it: what lies before it is handed out first.
+    /// Takes the stream's batches out of groups that were read. A damaged group counts only if it
+    /// held records of the stream, which shows in the numbers of those behind it: they are dense.
+    /// Damage is told when the reader comes to it: what lies before it is handed out first.
     fn take_groups(&mut self, key: ReaderKey, bytes: &Bytes) -> Result<(), Refusal> {
         let reader = self.readers.get_mut(&key).expect("an open reader");
         let (_, segment) = reader.segment.expect("a read has a segment");
-        let found = batches(bytes, &segment, reader.stream);
-        let mut next = reader.cursor.next();
-        let mut goes_on_at = found.goes_on_at;
-        for batch in found.batches {
+        let (id, from) = (reader.stream, reader.cursor.next());
+        let mut next = from;
+        let mut goes_on_at = None;
+        for batch in batches(bytes, &segment, id) {
             if batch.first > next {
                 goes_on_at = Some(batch.first);
                 break;
@@ -338,39 +355,31 @@ impl Shard {
             }
         }
         if !reader.ready.is_empty() {
-            if found.is_damaged {
+            if goes_on_at.is_some() {
                 reader.runs.clear();
             }
             return Ok(());
         }
+        if let Some(to) = goes_on_at {
+            return Err(corrupt(from, to));
+        }
         let next_run = reader.runs.front().map(|run| run.first.sequence);
-        let tail = self
-            .streams
-            .get(reader.stream)
-            .map(|stream| stream.marks.durable().sequence);
-        let to = goes_on_at.or(next_run).or(tail).unwrap_or(next);
-        Err(corrupt(next, to))
+        if next_run.is_some_and(|first| first <= from) {
+            return Ok(());
+        }
+        // Nothing of this run is left from here on.
+        let to = self.look_up(id, from)?.goes_on_at(from);
+        let tail = self.stream(id).marks.durable().sequence;
+        Err(corrupt(from, to.unwrap_or(tail)))
     }
 }
 
-/// What was read of a stream.
-#[derive(Default)]
-struct Found {
-    /// Its batches up to the first damage.
-    batches: Vec<StoredBatch>,
-    /// Whether a group is damaged.
-    is_damaged: bool,
-    /// The stream's first record behind the damage, if it is among what was read.
-    goes_on_at: Option<SequenceNumber>,
-}
-
-/// The batches of a stream in consecutive groups.
-fn batches(bytes: &Bytes, segment: &SegmentId, stream: StreamId) -> Found {
-    let mut found = Found::default();
+/// The batches of a stream in consecutive groups; a damaged group is passed over.
+fn batches(bytes: &Bytes, segment: &SegmentId, stream: StreamId) -> Vec<StoredBatch> {
+    let mut found = Vec::new();
     let mut rest = bytes.clone();
     while !rest.is_empty() {
         let Ok(group) = decode_group_of(&rest, segment, stream) else {
-            found.is_damaged = true;
             rest = rest.slice(BLOCK_BYTES.min(rest.len())..);
             continue;
         };
@@ -378,14 +387,7 @@ fn batches(bytes: &Bytes, segment: &SegmentId, stream: StreamId) -> Found {
             Entry::Batch(batch) => Some(batch.stored),
             _ => None,
         });
-        if found.is_damaged {
-            found.goes_on_at = batches.map(|batch| batch.first).next();
-            if found.goes_on_at.is_some() {
-                break;
-            }
-        } else {
-            found.batches.extend(batches);
-        }
+        found.extend(batches);
         rest = rest.slice(group.length..);
     }
     found
