@@ -1,7 +1,7 @@
 //! Storage, recovery; contract 6, 8: damage to what was acked is never skipped in silence. It is told
 //! with its range, and all other records are served.
 
-use crate::{SITE, append_each, bodies_of, log_folder, make_stream, numbered, refusal, stream};
+use crate::{SITE, append_each, batches, bodies_of, in_time, log_folder, make_stream, numbered, refusal, stream};
 use nova_client::*;
 use nova_e2e::home::Home;
 use nova_e2e::segments::{Place, flip_bit, groups, segments};
@@ -71,10 +71,29 @@ async fn expect_damage_of(home: &Home, record: u64, tail: u64) {
     );
     let inside = bodies_of(&client, read_from(stream("victim"), from)).await;
     refusal(inside, Code::Corrupt);
+    // A search by time that comes to the damage before it knows the start says so as well.
+    let first = if from == 0 { 0 } else { from - 1 };
+    let time = in_time("a time", time_of(&client, first, from)).await;
+    let mut by_time = read_from(stream("victim"), 0);
+    by_time.start = ReadStart::Timestamp(time);
+    refusal(bodies_of(&client, by_time).await, Code::Corrupt);
     let other = bodies_of(&client, read_from(stream("other"), 0))
         .await
         .expect("undamaged");
     assert_eq!(other.len() as u64, RECORDS);
+}
+
+/// A time behind that of record `first`; the oldest one if `first` is not before `until`.
+async fn time_of(client: &Client, first: u64, until: u64) -> Timestamp {
+    if first >= until {
+        return Timestamp(1);
+    }
+    let mut open = read_from(stream("victim"), first);
+    open.limits.until_sequence = Some(SequenceNumber(until));
+    let batches = batches(client, open).await.expect("what is before the damage");
+    let mut last = Timestamp(1);
+    batches[0].for_each(|position, _| last = position.timestamp);
+    Timestamp(last.0 + 1)
 }
 
 fn owned((n, body): (u64, bytes::Bytes)) -> (u64, Vec<u8>) {
