@@ -22,6 +22,8 @@
 mod agenda;
 mod audit;
 mod clients;
+mod cold;
+mod desk;
 mod disk;
 mod history;
 mod network;

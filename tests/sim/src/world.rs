@@ -9,7 +9,8 @@
 //! - A run ends with the first finding.
 
 use crate::agenda::{Agenda, Happening, Life};
-use crate::audit;
+use crate::cold;
+use crate::desk;
 use crate::clients::{Client, Control, ProducerClient, ProducerKind, ReaderClient, Surroundings};
 use crate::disk::SimDisk;
 use crate::network::{LinkId, Network, Side, Way};
@@ -23,6 +24,8 @@ use nova_model::CoreId;
 
 /// Virtual time that the clients have to finish once it is calm.
 const CALM_US_MAX: u64 = 120_000_000;
+/// Bits that turn in cold data at the end of a run, one at a time.
+const DAMAGED_BITS: usize = 2;
 /// Happenings after which a run goes round in circles.
 const HAPPENINGS_MAX: u64 = 3_000_000;
 
@@ -198,6 +201,22 @@ impl World {
         let end = self.with_star(|star, ground| star.finish(ground));
         self.judge_turn(end);
         self.audit();
+        self.damage_cold_data();
+    }
+
+    fn damage_cold_data(&mut self) {
+        let mut plan = self.plan.boot.clone();
+        plan.cores = self.cores;
+        for _ in 0..DAMAGED_BITS {
+            if self.oracle.finding().is_some() {
+                return;
+            }
+            let (now, names) = (self.agenda.now(), &self.plan.streams);
+            let oracle = &mut self.oracle;
+            if let Err(text) = cold::check(oracle, &self.disk, &plan, names, now, &mut self.rng) {
+                self.oracle.found(text);
+            }
+        }
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -396,7 +415,7 @@ impl World {
         let names: Vec<_> = self.oracle.history.names.keys().cloned().collect();
         let mut plan = self.plan.boot.clone();
         plan.cores = self.cores;
-        match audit::contents(&self.disk, &plan, &names, self.agenda.now()) {
+        match desk::contents(&self.disk, &plan, &names, self.agenda.now()) {
             Ok(contents) => self.oracle.audit(&contents),
             Err(text) => self.oracle.found(text),
         }

@@ -132,6 +132,11 @@ impl SimDisk {
         Arc::make_mut(bytes)[byte] ^= 1 << bit;
     }
 
+    /// Whether a segment has its index.
+    pub fn has_index(&self, file: SegmentFile) -> bool {
+        self.indexes.contains_key(&file)
+    }
+
     /// Forgets the index of a segment.
     pub fn lose_index(&mut self, file: SegmentFile) {
         self.indexes.remove(&file);
