@@ -94,18 +94,14 @@ fn held_at(disk: &SimDisk, file: SegmentFile, at: usize) -> Held {
     held
 }
 
-fn compare(
-    oracle: &mut Oracle,
-    name: &StreamName,
-    before: &Found,
-    after: &Contents,
-    held: &Held,
-) {
+fn compare(oracle: &mut Oracle, name: &StreamName, before: &Found, after: &Contents, held: &Held) {
     let none = Vec::new();
     let may_go = held.get(&before.info.id).unwrap_or(&none);
     let after = after.streams.get(name);
     let is_same = after.is_some_and(|after| after.info == before.info);
-    oracle.check(is_same, || format!("{name}: a turned bit changes its description"));
+    oracle.check(is_same, || {
+        format!("{name}: a turned bit changes its description")
+    });
     let Some(after) = after else { return };
     oracle.check(after.failure.is_none(), || {
         format!("{name}: after damage a read fails: {:?}", after.failure)

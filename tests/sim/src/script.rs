@@ -18,15 +18,17 @@ use crate::disk::{Flight, SimDisk};
 use crate::node::{BootEnd, BootPlan, boot, reading};
 use crate::plan::planted;
 use crate::rng::Rng;
-use crate::words::{answer_words, code_words, read_open, records_words, settings_of};
+use crate::words::{
+    ack_words, answer_words, batch, bucket, code_words, conditions, number, page, read_open,
+    records_words, settings_of, stream_name, terms,
+};
 use nova_core::disk::OpToken;
 use nova_core::{Caller, Event, ReaderKey, SessionKey, Shard};
-use nova_model::condition::{Conditions, FencingToken, WriterStamp};
-use nova_model::names::BucketName;
+use nova_model::condition::{FencingToken, WriterStamp};
 use nova_model::placement::stream_home;
-use nova_model::request::{AppendOpen, OneShotAppend, Page, Request, SessionAppend};
+use nova_model::request::{AppendOpen, OneShotAppend, Request, SessionAppend};
 use nova_model::settings::BucketSettings;
-use nova_model::{CoreId, EncodedBatch, Record, SequenceNumber, StreamId, StreamName, WriterId};
+use nova_model::{CoreId, SequenceNumber, StreamId, StreamName, WriterId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Plays a scenario and compares all that was answered.
@@ -101,7 +103,7 @@ impl Script {
     /// One act:
     ///
     /// ```text
-    /// star [cores N] [segment BYTES] [idle US] [recent BYTES] [corrupt]   (also: start)
+    /// start [cores N] [segment BYTES] [idle US] [recent BYTES] [corrupt yes] [dies CALL]
     /// bucket B [auto] | unbucket B | buckets
     /// create S [fenced|any] [exclusive] | set S fenced|any | describe S | delete S | tail S
     /// append S WORD... [match N] [token T] [writer W/N]
@@ -109,7 +111,8 @@ impl Script {
     /// session X S [token T] [writer W] | X append WORD... [match N] [number N] | X resume | X close
     /// read S FROM [count N] [bytes N] [until N] [clamp]     FROM: N.., tail-N, time+US
     /// follow X S FROM | unfollow X
-    /// hold | go | wait US | crash | power | flip NUMBER BYTE | at CORE ACT
+    /// hold | go | wait US | crash | power | flip NUMBER BYTE | unindex NUMBER | at CORE ACT
+    /// loaded | segments | fall OPTION VALUE (power cut, and a start with options)
     /// ```
     fn act(&mut self, words: &[&str]) {
         match words {
@@ -118,9 +121,13 @@ impl Script {
                 self.act(act);
                 self.at_core = None;
             }
-            ["star" | "start", options @ ..] => self.start(options),
+            ["start", options @ ..] => self.start(options),
             ["crash"] => self.end(true),
             ["power"] => self.end(false),
+            ["fall", options @ ..] => {
+                self.fall(false);
+                self.start(options);
+            }
             ["hold"] => self.is_held = true,
             ["go"] => self.is_held = false,
             ["wait", us] => {
@@ -173,6 +180,7 @@ impl Script {
                 ["segment", n] => self.plan.segment_bytes = number(n),
                 ["idle", n] => self.plan.idle_us = number(n),
                 ["recent", n] => self.plan.recent_bytes = number(n) as usize,
+                ["dies", call] => self.plan.dies_at_call = Some(number(call)),
                 ["corrupt", yes] => self.plan.allow_corrupt = *yes == "yes",
                 other => panic!("{other:?} is no option of a star"),
             }
@@ -185,12 +193,23 @@ impl Script {
             Rng::new(self.life),
         ) {
             BootEnd::Running(star, _) => self.shards = star.into_shards(),
-            BootEnd::Died => unreachable!("no death was planned"),
+            BootEnd::Died => self.start_again(),
             BootEnd::Refused(_) => self.answers.push("start refused".to_owned()),
         }
     }
 
+    /// A start that died on the way is followed by one that does not.
+    fn start_again(&mut self) {
+        self.plan.dies_at_call = None;
+        self.start(&[]);
+    }
+
     fn end(&mut self, lands: bool) {
+        self.fall(lands);
+        self.start(&[]);
+    }
+
+    fn fall(&mut self, lands: bool) {
         let flights: Vec<Flight> = self
             .flights
             .drain(..)
@@ -205,7 +224,6 @@ impl Script {
         self.sessions.clear();
         self.readers.clear();
         self.is_held = false;
-        self.start(&[]);
     }
 
     fn next(&mut self) -> u64 {
@@ -418,11 +436,7 @@ impl Script {
                 )
             }
             Event::Acked(key, ack) => {
-                format!(
-                    "{} {}",
-                    self.session_name(key),
-                    crate::words::ack_words(&ack)
-                )
+                format!("{} {}", self.session_name(key), ack_words(&ack))
             }
             Event::Rejected(key, refusal) => {
                 format!(
@@ -434,7 +448,7 @@ impl Script {
             Event::SessionBroken(key, refusal) => {
                 format!("{} broken {}", self.session_name(key), code_words(&refusal))
             }
-            Event::AppendedOnce(_, Ok(ack)) => crate::words::ack_words(&ack),
+            Event::AppendedOnce(_, Ok(ack)) => ack_words(&ack),
             Event::AppendedOnce(_, Err(refusal)) => code_words(&refusal),
             Event::Answered(_, Ok(answer)) => answer_words(&answer),
             Event::Answered(_, Err(refusal)) => code_words(&refusal),
@@ -458,60 +472,4 @@ impl Script {
         };
         self.answers.push(text);
     }
-}
-
-fn number(text: &str) -> u64 {
-    text.parse()
-        .unwrap_or_else(|_| panic!("{text} is no number"))
-}
-
-fn stream_name(text: &str) -> StreamName {
-    StreamName::parse(text).expect("a stream is named B/S")
-}
-
-fn bucket(text: &str) -> BucketName {
-    BucketName::parse(text).expect("a good bucket's name")
-}
-
-fn batch(bodies: &[&str]) -> EncodedBatch {
-    let body = |text: &&str| match text.strip_prefix('*') {
-        Some(bytes) => Record::new(vec![b'x'; number(bytes) as usize]),
-        None => Record::new(text.as_bytes().to_vec()),
-    };
-    let records: Vec<Record> = bodies.iter().map(body).collect();
-    EncodedBatch::encode(&records).expect("small records make a batch")
-}
-
-/// Plain words, and the pairs that begin with a word of terms.
-fn terms<'a>(words: &[&'a str]) -> (Vec<&'a str>, BTreeMap<&'a str, &'a str>) {
-    const TERMS: [&str; 4] = ["match", "token", "writer", "number"];
-    let at = words.iter().position(|word| TERMS.contains(word));
-    let (plain, pairs) = words.split_at(at.unwrap_or(words.len()));
-    let pairs = pairs.chunks(2).map(|pair| (pair[0], pair[1]));
-    (plain.to_vec(), pairs.collect())
-}
-
-fn conditions(terms: &BTreeMap<&str, &str>) -> Conditions {
-    Conditions {
-        fence: terms
-            .get("token")
-            .map(|text| FencingToken::parse(text).expect("a good token")),
-        match_sequence: terms.get("match").map(|n| SequenceNumber(number(n))),
-    }
-}
-
-fn page(words: &[&str]) -> Page {
-    let mut page = Page {
-        limit: 100,
-        ..Page::default()
-    };
-    for pair in words.chunks(2) {
-        match pair {
-            ["prefix", text] => page.prefix = (*text).to_owned(),
-            ["after", text] => page.start_after = (*text).to_owned(),
-            ["limit", n] => page.limit = number(n) as u32,
-            other => panic!("{other:?} is no part of a page"),
-        }
-    }
-    page
 }

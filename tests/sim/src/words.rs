@@ -3,9 +3,13 @@
 //! # Not here
 //! - Playing them: [`crate::script`].
 
-use nova_model::request::{Ack, Answer, ReadLimits, ReadOpen, ReadStart};
+use nova_model::condition::{Conditions, FencingToken};
+use nova_model::names::BucketName;
+use nova_model::request::{Ack, Answer, Page, ReadLimits, ReadOpen, ReadStart};
 use nova_model::settings::{ProducerPolicy, StreamSettings};
-use nova_model::{Facts, Refusal, SequenceNumber, StoredBatch, StreamName, Timestamp};
+use nova_model::{EncodedBatch, Facts, Record, Refusal, SequenceNumber, StoredBatch};
+use nova_model::{StreamName, Timestamp};
+use std::collections::BTreeMap;
 
 /// A refusal: its code and what it names.
 pub fn code_words(refusal: &Refusal) -> String {
@@ -132,4 +136,66 @@ pub fn read_open(stream: &StreamName, words: &[&str], now: Timestamp, follow: bo
         }
     }
     open
+}
+
+/// A number.
+pub(crate) fn number(text: &str) -> u64 {
+    text.parse()
+        .unwrap_or_else(|_| panic!("{text} is no number"))
+}
+
+/// A stream's name.
+pub(crate) fn stream_name(text: &str) -> StreamName {
+    StreamName::parse(text).expect("a stream is named B/S")
+}
+
+/// A bucket's name.
+pub(crate) fn bucket(text: &str) -> BucketName {
+    BucketName::parse(text).expect("a good bucket's name")
+}
+
+/// A batch of these bodies; `*N` is one of N bytes.
+pub(crate) fn batch(bodies: &[&str]) -> EncodedBatch {
+    let body = |text: &&str| match text.strip_prefix('*') {
+        Some(bytes) => Record::new(vec![b'x'; number(bytes) as usize]),
+        None => Record::new(text.as_bytes().to_vec()),
+    };
+    let records: Vec<Record> = bodies.iter().map(body).collect();
+    EncodedBatch::encode(&records).expect("small records make a batch")
+}
+
+/// Plain words, and the pairs that begin with a word of terms.
+pub(crate) fn terms<'a>(words: &[&'a str]) -> (Vec<&'a str>, BTreeMap<&'a str, &'a str>) {
+    const TERMS: [&str; 4] = ["match", "token", "writer", "number"];
+    let at = words.iter().position(|word| TERMS.contains(word));
+    let (plain, pairs) = words.split_at(at.unwrap_or(words.len()));
+    let pairs = pairs.chunks(2).map(|pair| (pair[0], pair[1]));
+    (plain.to_vec(), pairs.collect())
+}
+
+/// The conditions among the terms.
+pub(crate) fn conditions(terms: &BTreeMap<&str, &str>) -> Conditions {
+    Conditions {
+        fence: terms
+            .get("token")
+            .map(|text| FencingToken::parse(text).expect("a good token")),
+        match_sequence: terms.get("match").map(|n| SequenceNumber(number(n))),
+    }
+}
+
+/// A page of a list.
+pub(crate) fn page(words: &[&str]) -> Page {
+    let mut page = Page {
+        limit: 100,
+        ..Page::default()
+    };
+    for pair in words.chunks(2) {
+        match pair {
+            ["prefix", text] => page.prefix = (*text).to_owned(),
+            ["after", text] => page.start_after = (*text).to_owned(),
+            ["limit", n] => page.limit = number(n) as u32,
+            other => panic!("{other:?} is no part of a page"),
+        }
+    }
+    page
 }

@@ -9,9 +9,9 @@
 //! - A run ends with the first finding.
 
 use crate::agenda::{Agenda, Happening, Life};
+use crate::clients::{Client, Control, ProducerClient, ProducerKind, ReaderClient, Surroundings};
 use crate::cold;
 use crate::desk;
-use crate::clients::{Client, Control, ProducerClient, ProducerKind, ReaderClient, Surroundings};
 use crate::disk::SimDisk;
 use crate::network::{LinkId, Network, Side, Way};
 use crate::node::{BootEnd, Ground, Star, TurnEnd, boot};
