@@ -30,6 +30,7 @@ impl Oracle {
             }
         }
         self.audit_lists(contents);
+        self.audit_buckets(contents);
     }
 
     fn audit_name(&mut self, name: &StreamName, found: Option<StreamId>) {

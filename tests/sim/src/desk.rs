@@ -15,7 +15,7 @@ use nova_model::names::BucketName;
 use nova_model::placement::stream_home;
 use nova_model::request::{Answer, Page, ReadLimits, ReadOpen, ReadStart, Request, StreamInfo};
 use nova_model::{Code, Facts, Refusal, SequenceNumber, StoredBatch, StreamId, StreamName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// A stream as it is on the disk.
@@ -34,6 +34,8 @@ pub struct Found {
 pub struct Contents {
     /// By name.
     pub streams: BTreeMap<StreamName, Found>,
+    /// All buckets.
+    pub buckets: BTreeSet<BucketName>,
     /// What lists of them say.
     pub listed: Vec<StreamInfo>,
 }
@@ -63,6 +65,7 @@ pub fn contents(
     };
     let mut contents = Contents {
         streams: BTreeMap::new(),
+        buckets: desk.buckets()?,
         listed: Vec::new(),
     };
     for name in names {
@@ -200,6 +203,19 @@ impl Desk {
                     _ => {}
                 }
             }
+        }
+    }
+
+    fn buckets(&mut self) -> Result<BTreeSet<BucketName>, String> {
+        let page = Page {
+            limit: 100,
+            ..Page::default()
+        };
+        match self.ask(0, Request::ListBuckets { page })? {
+            Ok(Answer::Buckets { items, .. }) => {
+                Ok(items.into_iter().map(|info| info.name).collect())
+            }
+            other => Err(format!("the buckets are {other:?}")),
         }
     }
 

@@ -9,9 +9,10 @@
 //! # Not here
 //! - The judgement: [`crate::oracle`].
 
+use crate::buckets::Bucket;
 use crate::rng::mix;
 use bytes::Bytes;
-use nova_model::{Epoch, Position, StreamId, StreamName};
+use nova_model::{BucketName, Epoch, Position, StreamId, StreamName};
 use std::collections::BTreeMap;
 
 /// Number of a record in a run.
@@ -111,6 +112,7 @@ pub struct History {
     pub(crate) sent: Vec<Sent>,
     pub(crate) ledgers: BTreeMap<StreamId, Ledger>,
     pub(crate) names: BTreeMap<StreamName, Named>,
+    pub(crate) buckets: BTreeMap<BucketName, Bucket>,
     mark: u64,
 }
 

@@ -21,6 +21,7 @@
 
 mod agenda;
 mod audit;
+mod buckets;
 mod clients;
 mod cold;
 mod desk;

@@ -228,6 +228,11 @@ impl Asked {
         let known = what.stream().and_then(|name| history.current(name));
         let known = known.map(|id| (id, history.floor(id)));
         let mark = history.mark();
+        match &what {
+            What::Request(Request::CreateBucket { name, .. }) => around.oracle.bucket_wanted(name),
+            What::Request(Request::DeleteBucket { name }) => around.oracle.bucket_unwanted(name),
+            What::Request(_) | What::Append(_) => {}
+        }
         Asked { what, mark, known }
     }
 
@@ -251,6 +256,10 @@ impl Asked {
                 for info in items {
                     oracle.described(info, self.mark, 0);
                 }
+            }
+            (_, Answer::Bucket { info, .. }) => oracle.bucket_there(&info.name, self.mark),
+            (Request::DeleteBucket { name }, Answer::Deleted) => {
+                oracle.bucket_delete_ended(name, self.mark, true);
             }
             (Request::DeleteStream { name }, Answer::Deleted) => oracle.deleted(name, self.mark),
             (Request::CheckTail { .. }, Answer::Tail(tail)) => {
@@ -302,8 +311,15 @@ impl Asked {
         if let Some((id, floor)) = self.known {
             oracle.refusal(id, refusal, self.mark, floor);
         }
-        if let What::Request(Request::DeleteStream { name }) = &self.what {
-            oracle.history.delete_ended(name);
+        match (&self.what, refusal.code) {
+            (What::Request(Request::DeleteStream { name }), _) => oracle.history.delete_ended(name),
+            (What::Request(Request::DeleteBucket { name }), _) => {
+                oracle.bucket_delete_ended(name, self.mark, false);
+            }
+            (What::Request(Request::DescribeBucket { name }), Code::BucketNotFound) => {
+                oracle.bucket_not_there(name, self.mark);
+            }
+            _ => {}
         }
     }
 }
