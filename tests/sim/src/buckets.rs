@@ -17,6 +17,8 @@ use nova_model::names::BucketName;
 pub struct Bucket {
     /// When somebody asked who was then told that it is there.
     there_asked: Option<Mark>,
+    /// When that was told.
+    there_told: Option<Mark>,
     /// When somebody asked to delete it who was then told that it is gone.
     gone_asked: Option<Mark>,
     /// The last answer to somebody who wanted to delete it, whatever it was.
@@ -65,14 +67,17 @@ impl Oracle {
 
     /// It is there, says the answer to somebody who asked at `asked`.
     pub fn bucket_there(&mut self, name: &BucketName, asked: Mark) {
+        let mark = self.history.mark();
         let bucket = self.bucket(name);
         bucket.there_asked = bucket.there_asked.max(Some(asked));
+        bucket.there_told.get_or_insert(mark);
     }
 
     /// It is not there, says the answer to somebody who asked at `asked`.
     pub fn bucket_not_there(&mut self, name: &BucketName, asked: Mark) {
         let bucket = self.bucket(name);
-        let is_lost = bucket.must_be_there() && bucket.there_asked < Some(asked);
+        let was_told = bucket.there_told.is_some_and(|told| told < asked);
+        let is_lost = bucket.must_be_there() && was_told;
         let facts = bucket.clone();
         self.check(!is_lost, || format!("{name} is not there: {facts:?}"));
     }

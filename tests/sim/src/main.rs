@@ -13,6 +13,7 @@ const USAGE: &str = "nova-sim [--seeds A..B | --seed N] [--trace] [--bug NAME] [
   --trace        prints the story of a finding, or of the one seed
   --bug NAME     plants a bug: no_group_checksum, no_seal, ack_before_durable,
                  refuse_before_durable, write_on_in_old_segment
+  --undamaged    leaves cold data alone at the end of a run
   --all          goes on after a finding
   --locks no     a start does not wait for writes of a killed process";
 
@@ -48,6 +49,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, Strin
         let mut value = || arguments.next().ok_or(format!("{argument} wants a value"));
         match argument.as_str() {
             "--trace" => parsed.with_trace = true,
+            "--undamaged" => parsed.options.without_damage = true,
             "--all" => parsed.goes_on = true,
             "--seed" => {
                 let seed = number(&value()?)?;

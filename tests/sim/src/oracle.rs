@@ -159,6 +159,21 @@ impl Oracle {
         });
     }
 
+    /// A batch that presented `token` was taken; it was sent at `sent`. A token that was told to be
+    /// replaced before that must not be accepted any more.
+    pub fn accepted_token(&mut self, id: StreamId, token: &str, sent: Mark) {
+        let ledger = self.history.ledgers.entry(id).or_default();
+        let at = ledger.fences.iter().position(|fence| fence.token == token);
+        let told = ledger.fence_told;
+        let is_replaced = at.zip(told).is_some_and(|(at, told)| {
+            let was_told = ledger.fences[told].told.is_some_and(|mark| mark < sent);
+            was_told && ledger.is_before(at, told)
+        });
+        self.check(!is_replaced, || {
+            format!("{id}: a batch with the token '{token}' is acked, {told:?} had replaced it")
+        });
+    }
+
     /// Records were acknowledged; `floor` is the tail told when the batch was sent.
     pub fn acked(&mut self, id: StreamId, records: &[RecordId], ack: &Ack, floor: u64) {
         let (start, end) = (ack.start.sequence.0, ack.end.sequence.0);

@@ -17,6 +17,8 @@ pub struct Options {
     pub locks_work: Option<bool>,
     /// Whether the lines of the story are kept.
     pub with_lines: bool,
+    /// Whether cold data is left alone at the end of a run.
+    pub without_damage: bool,
 }
 
 /// Something that goes wrong.
@@ -51,6 +53,8 @@ pub struct Plan {
     pub boot: BootPlan,
     /// Whether the disk's locks work.
     pub locks_work: bool,
+    /// Whether bits turn in cold data at the end.
+    pub damages: bool,
     /// The longest usual time of a piece on a link.
     pub delay_us_max: u64,
     /// Streams; the first are never deleted.
@@ -69,7 +73,8 @@ pub fn planted(bug: Option<PlantedBug>) -> PlantedBugs {
 impl Plan {
     /// The plan of a seed.
     pub fn new(rng: &mut Rng, options: &Options) -> Plan {
-        let calm_at = rng.between(300_000, 2_500_000);
+        let most = *rng.pick(&[600_000, 2_500_000, 2_500_000, 10_000_000]);
+        let calm_at = rng.between(300_000, most);
         let boot = BootPlan {
             cores: rng.between(1, 3) as u16,
             // A group must fit a segment, and a group holds at most what may be pending.
@@ -97,6 +102,7 @@ impl Plan {
             calm_at,
             boot,
             locks_work: options.locks_work.unwrap_or(locks),
+            damages: !options.without_damage,
             delay_us_max: *rng.pick(&[60, 400, 5_000]),
             streams: (0..stable + churned).map(name).collect(),
             stable,

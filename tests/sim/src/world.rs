@@ -201,7 +201,9 @@ impl World {
         let end = self.with_star(|star, ground| star.finish(ground));
         self.judge_turn(end);
         self.audit();
-        self.damage_cold_data();
+        if self.plan.damages {
+            self.damage_cold_data();
+        }
     }
 
     fn damage_cold_data(&mut self) {
@@ -470,7 +472,7 @@ impl World {
 }
 
 fn producer_kind(around: &mut Surroundings<'_>) -> ProducerKind {
-    let most = *around.rng.pick(&[10, 40, 120]);
+    let most = *around.rng.pick(&[10, 40, 120, 120, 400]);
     ProducerKind {
         stream: around.rng.pick(around.streams).clone(),
         has_writer: around.rng.chance(65),

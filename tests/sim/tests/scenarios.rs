@@ -294,6 +294,39 @@ fn a_follower_gets_what_becomes_durable() {
     );
 }
 
+/// A reader that had looked up two places on disk and was then served from memory read the second
+/// place when memory had no more, and called what it missed there damaged. Seen with seed 13638.
+#[test]
+fn a_follower_goes_from_disk_to_memory_and_back() {
+    let gap = "append b/t *3000\n".repeat(25);
+    let script = format!(
+        "start recent 5000 segment 524288
+         bucket b auto
+         append b/s a
+         {gap}
+         append b/s b
+         follow f b/s 0..
+         append b/s *6000
+         unfollow f"
+    );
+    let acked: Vec<String> = (0..25).map(|n| format!("acked {n}..{}", n + 1)).collect();
+    let acked = acked.join("\n");
+    let expected = format!(
+        "bucket made
+         acked 0..1
+         {acked}
+         acked 1..2
+         f from 0
+         f 0:a
+         f 1:b
+         f has all to 2
+         acked 2..3
+         f 2:*6000
+         f has all to 3"
+    );
+    check(&script, &expected);
+}
+
 /// Openings and tails answered from a stream whose creation was on its way to the disk; a power
 /// cut took the stream back that a reader had been told of. Found with seed 1631, without locks.
 #[test]

@@ -31,6 +31,9 @@ fn expect_no_finding(seeds: std::ops::Range<u64>, options: Options) {
 fn expect_found(bug: PlantedBug, seeds: u64, locks_work: Option<bool>) {
     let clean = Options {
         locks_work,
+        // Reading old segments anew, as some bugs do, is caught by damage there at once; here it
+        // is to be caught by what crashes do.
+        without_damage: true,
         ..Options::default()
     };
     let planted = Options {
@@ -50,7 +53,7 @@ fn expect_found(bug: PlantedBug, seeds: u64, locks_work: Option<bool>) {
 
 #[test]
 fn promises_hold() {
-    expect_no_finding(0..80, Options::default());
+    expect_no_finding(0..60, Options::default());
 }
 
 #[test]

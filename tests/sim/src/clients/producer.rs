@@ -6,7 +6,7 @@
 
 use super::Surroundings;
 use super::pipe::Pipe;
-use crate::history::{Copies, RecordId, body_of};
+use crate::history::{Copies, Mark, RecordId, body_of};
 use crate::network::LinkId;
 use crate::node::core_of;
 use nova_client::core::{
@@ -52,13 +52,16 @@ pub struct ProducerClient {
     producer: Producer,
     batcher: Batcher,
     pipe: Option<Pipe<AppendLane>>,
-    asked: crate::history::Mark,
+    asked: Mark,
     asked_floor: Option<(StreamId, u64)>,
     stream_id: Option<StreamId>,
     waiting: BTreeMap<BatchNumber, Vec<Waiting>>,
-    floors: BTreeMap<BatchNumber, u64>,
+    /// For each batch the tail that was told when it was sent last, and when that was.
+    floors: BTreeMap<BatchNumber, (u64, Mark)>,
     last_acked: Option<(StreamId, SequenceNumber)>,
+    /// The token that the next producer presents, and that of this one.
     token: Option<FencingToken>,
+    presented: Option<FencingToken>,
     pushes_left: u64,
     next_push: u64,
     is_closing: bool,
@@ -79,6 +82,7 @@ impl ProducerClient {
             floors: BTreeMap::new(),
             last_acked: None,
             token: None,
+            presented: None,
             pushes_left: kind.pushes,
             next_push: around.agenda.now(),
             is_closing: false,
@@ -146,7 +150,8 @@ impl ProducerClient {
         if let Some(pipe) = self.pipe.take() {
             pipe.leave(around);
         }
-        self.producer = producer(around, &self.kind, self.token.clone());
+        self.presented = self.token.clone().filter(|_| self.kind.has_token);
+        self.producer = producer(around, &self.kind, self.presented.clone());
         self.stream_id = None;
         self.last_acked = None;
     }
@@ -323,7 +328,8 @@ impl ProducerClient {
             } => {
                 if let Some(id) = self.stream_id {
                     let floor = around.oracle.history.floor(id);
-                    self.floors.insert(number, floor);
+                    let mark = around.oracle.history.mark();
+                    self.floors.insert(number, (floor, mark));
                 }
                 around.say(|| format!("sends {number:?} {append:?} {batch:?}"));
                 if let Some(pipe) = &mut self.pipe {
@@ -350,7 +356,7 @@ impl ProducerClient {
         batch: BatchNumber,
         result: Result<Ack, AppendError>,
     ) {
-        let floor = self.floors.remove(&batch).unwrap_or(0);
+        let (floor, sent) = self.floors.remove(&batch).unwrap_or_default();
         let all = self.waiting.remove(&batch).unwrap_or_default();
         match result {
             Ok(ack) => {
@@ -358,6 +364,9 @@ impl ProducerClient {
                 let records: Vec<RecordId> =
                     all.iter().flat_map(|one| one.records.clone()).collect();
                 around.oracle.acked(id, &records, &ack, floor);
+                if let (Some(token), false) = (&self.presented, ack.duplicate) {
+                    around.oracle.accepted_token(id, token.as_str(), sent);
+                }
                 self.check_shares(around, &all, &ack);
                 self.check_order(around, id, &ack);
             }
@@ -404,7 +413,7 @@ fn producer(
 ) -> Producer {
     let rules = ProducerRules {
         stream: kind.stream.clone(),
-        fence: fence.filter(|_| kind.has_token),
+        fence,
         retry_budget_us: nova_model::limits::CLIENT_RETRY_BUDGET_US,
     };
     let writer = kind.has_writer.then(|| WriterId(around.rng.wide()));
