@@ -155,6 +155,8 @@ impl Shard {
             return self.at_tail(key);
         }
         if stream.recent_first().is_some_and(|first| first <= next) {
+            // Places on disk that were looked up before lie behind what memory brings.
+            reader.runs.clear();
             let mut bytes = 0;
             for batch in recent::from(stream, next) {
                 reader.ready.push_back(batch.clone());
