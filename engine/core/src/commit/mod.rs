@@ -37,6 +37,12 @@ use nova_model::{Instant, SegmentId};
 use slot::{Phase, Slot};
 use std::collections::{BTreeMap, VecDeque};
 
+/// A first segment that is smaller than usual, tried one after the other when a start finds no space
+/// for a whole one: room for commands, which may free some; then the header alone, behind which a
+/// star at least serves what it has. Recovery has just cut the unused end of the segment before, so
+/// one of them fits unless somebody else took that space at once.
+const FIRST_SEGMENT_BYTES_SMALL: [u64; 2] = [1024 * 1024, BLOCK_BYTES as u64];
+
 /// How long the log waits before it tries again to make a segment file.
 const CREATE_RETRY_US: u64 = 1_000_000;
 
@@ -99,6 +105,8 @@ pub(crate) struct LogWriter {
     roll_wanted: bool,
     create_retry: Option<Instant>,
     no_space: bool,
+    /// Size of the segment that is made next.
+    create_bytes: u64,
     open: VecDeque<OpenGroup>,
     last_ticket: Ticket,
     pending_bytes: usize,
@@ -125,6 +133,7 @@ impl LogWriter {
             roll_wanted: true,
             create_retry: None,
             no_space: false,
+            create_bytes: config.segment_bytes,
             open: VecDeque::new(),
             last_ticket: Ticket(0),
             pending_bytes: 0,
@@ -322,12 +331,10 @@ impl LogWriter {
             number,
             ..self.template
         };
-        self.next = Some(Slot::creating(file, id, self.segment_bytes));
+        let length = self.create_bytes;
+        self.next = Some(Slot::creating(file, id, length));
         self.next_number = number.next();
-        Some(DiskOp::CreateSegment {
-            file,
-            length: self.segment_bytes,
-        })
+        Some(DiskOp::CreateSegment { file, length })
     }
 
     fn poll_zero(&mut self) -> Option<(LogOp, DiskOp)> {
@@ -361,11 +368,10 @@ impl LogWriter {
                 Some(LogEvent::Fatal(error))
             }
             (LogOp::Create, DiskResult::Created { written_before }) => {
-                self.no_space = false;
-                self.next
-                    .as_mut()
-                    .expect("it was being made")
-                    .created(written_before);
+                let next = self.next.as_mut().expect("it was being made");
+                next.created(written_before);
+                self.no_space = next.length < self.segment_bytes;
+                self.create_bytes = self.segment_bytes;
                 None
             }
             (LogOp::Header, _) => Some(self.header_written()),
@@ -387,7 +393,16 @@ impl LogWriter {
         match error.failure {
             DiskFailure::NoSpace | DiskFailure::NoDescriptor => {
                 self.no_space = true;
-                self.create_retry = Some(now.plus_us(CREATE_RETRY_US));
+                let smaller = FIRST_SEGMENT_BYTES_SMALL
+                    .into_iter()
+                    .find(|bytes| *bytes < self.create_bytes);
+                match smaller {
+                    Some(bytes) if self.active.is_none() => self.create_bytes = bytes,
+                    _ => {
+                        self.create_bytes = self.segment_bytes;
+                        self.create_retry = Some(now.plus_us(CREATE_RETRY_US));
+                    }
+                }
                 None
             }
             DiskFailure::NotFound | DiskFailure::Short | DiskFailure::Locked | DiskFailure::Io => {
