@@ -11,7 +11,7 @@ use crate::segment::LogEnd;
 use crate::state::StreamState;
 use nova_model::ids::{LogId, StreamId};
 use nova_model::names::{BucketName, StreamKey, StreamName};
-use nova_model::{Code, Refusal, SegmentId, SequenceNumber, Timestamp};
+use nova_model::{Code, Facts, Refusal, SegmentId, SequenceNumber, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -135,26 +135,71 @@ impl Indexes {
         let mut at = Some(newest);
         let mut behind = None;
         while let Some(file) = at {
-            let index = self.index_of(file).ok_or_else(|| missing_index(file))?;
-            let first = index
-                .first_sequence(stream)
-                .map_err(|e| damaged(file, &e))?;
-            if first.is_some_and(|first| first <= next) {
-                let runs = index
-                    .runs_from(stream, next)
-                    .map_err(|e| damaged(file, &e))?;
-                let place = Some(Place {
-                    file,
-                    id: index.id(),
-                    runs,
-                });
-                return Ok(Located { place, behind });
+            match self.look_in(file, stream, next) {
+                Ok(Looked::Here(place)) => {
+                    let place = Some(place);
+                    return Ok(Located { place, behind });
+                }
+                Ok(Looked::Before { first, previous }) => {
+                    behind = first.or(behind);
+                    at = previous;
+                }
+                Err(refusal) => return self.locate_around(stream, next, refusal),
             }
-            behind = first.or(behind);
-            at = index.previous(stream).map_err(|e| damaged(file, &e))?;
         }
         let place = None;
         Ok(Located { place, behind })
+    }
+
+    /// The chain of segments is broken: every index that can be read is asked. What none of them
+    /// has is refused with its range, as far as something is known behind it.
+    fn locate_around(
+        &self,
+        stream: StreamId,
+        next: SequenceNumber,
+        refusal: Refusal,
+    ) -> Result<Located, Refusal> {
+        let files = self.in_memory().map(ActiveIndex::file);
+        let sealed = self.at_start.values().flatten().chain(&self.sealed);
+        let mut place: Option<(SequenceNumber, SegmentFile)> = None;
+        let mut behind: Option<SequenceNumber> = None;
+        for file in files.chain(sealed.map(|index| index.file())) {
+            let index = self.index_of(file).expect("a file of a known index");
+            let Ok(Some(first)) = index.first_sequence(stream) else {
+                continue;
+            };
+            if first > next {
+                behind = Some(behind.map_or(first, |known| known.min(first)));
+            } else if place.is_none_or(|(known, _)| known < first) {
+                place = Some((first, file));
+            }
+        }
+        let found = place.map(|(_, file)| self.look_in(file, stream, next));
+        match found {
+            Some(Ok(Looked::Here(place))) => {
+                let place = Some(place);
+                Ok(Located { place, behind })
+            }
+            _ => Err(up_to(refusal, next, behind)),
+        }
+    }
+
+    fn look_in(
+        &self,
+        file: SegmentFile,
+        stream: StreamId,
+        next: SequenceNumber,
+    ) -> Result<Looked, Refusal> {
+        let index = self.index_of(file).ok_or_else(|| missing_index(file))?;
+        let unreadable = |damage| damaged(file, &damage);
+        let first = index.first_sequence(stream).map_err(unreadable)?;
+        if first.is_some_and(|first| first <= next) {
+            let runs = index.runs_from(stream, next).map_err(unreadable)?;
+            let id = index.id();
+            return Ok(Looked::Here(Place { file, id, runs }));
+        }
+        let previous = index.previous(stream).map_err(unreadable)?;
+        Ok(Looked::Before { first, previous })
     }
 
     /// The sequence number of a record from which on a search for `time` finds the first record
@@ -258,6 +303,25 @@ impl Listing {
                 self.streams.insert(state.name.key.clone(), state);
             }
         }
+    }
+}
+
+/// What one segment's index says of a record.
+enum Looked {
+    /// It lies in this segment, or was lost from it.
+    Here(Place),
+    /// It lies before what this segment holds of its stream.
+    Before {
+        first: Option<SequenceNumber>,
+        previous: Option<SegmentFile>,
+    },
+}
+
+/// A refusal with the range that it is about: from the record looked for up to what is known behind.
+fn up_to(refusal: Refusal, from: SequenceNumber, behind: Option<SequenceNumber>) -> Refusal {
+    match behind {
+        Some(to) => refusal.with(Facts::Range { from, to }),
+        None => refusal,
     }
 }
 

@@ -299,8 +299,16 @@ impl Shard {
     }
 
     fn look_up(&self, id: StreamId, next: SequenceNumber) -> Result<Located, Refusal> {
-        match self.stream(id).records_in {
-            Some(newest) => self.indexes.locate(id, newest, next),
+        let stream = self.stream(id);
+        let to_tail = |refusal: Refusal| match refusal.facts {
+            Facts::None => refusal.with(Facts::Range {
+                from: next,
+                to: stream.marks.durable().sequence,
+            }),
+            _ => refusal,
+        };
+        match stream.records_in {
+            Some(newest) => self.indexes.locate(id, newest, next).map_err(to_tail),
             None => Ok(Located {
                 place: None,
                 behind: None,
