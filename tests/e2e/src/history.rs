@@ -151,9 +151,13 @@ pub fn read(from: impl BufRead) -> io::Result<Vec<Event>> {
     from.lines().map(parse).collect()
 }
 
+/// The producer whose records are large.
+pub const LARGE: &str = "large";
+
 /// The body of a record.
 pub fn body(producer: &str, id: u64) -> Vec<u8> {
-    let length = 16 + (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize;
+    let scale = if producer == LARGE { 256 } else { 1 };
+    let length = 16 + scale * (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize;
     let mut text = format!("{producer} {id} ");
     let fill = text.clone();
     while text.len() < length {

@@ -35,6 +35,7 @@ pub struct Site {
 pub struct Home {
     site: Site,
     directory: TempDir,
+    data: String,
     port: u16,
     cores: usize,
     flags: Vec<String>,
@@ -56,6 +57,7 @@ impl Home {
         Home {
             site,
             directory: directory.expect("the scratch folder is writable"),
+            data: "data".to_owned(),
             port: free_port(),
             cores: 1,
             flags: Vec::new(),
@@ -92,7 +94,12 @@ impl Home {
 
     /// The data directory.
     pub fn data(&self) -> PathBuf {
-        self.directory.path().join("data")
+        self.directory.path().join(&self.data)
+    }
+
+    /// Another place of the data directory inside the home's folder.
+    pub fn set_data(&mut self, data: &str) {
+        data.clone_into(&mut self.data);
     }
 
     /// The folder around the data directory.
@@ -138,6 +145,14 @@ impl Home {
     /// A client whose retry budget is that of a user.
     pub fn client(&self) -> Client {
         Client::connect(self.client_config()).expect("a client of a star that has been there")
+    }
+
+    /// Where a star is that sees a file system of its own, and whom to trust.
+    pub fn client_config_inside(&self, star: &Star) -> ClientConfig {
+        let root = format!("/proc/{}/root", star.process.id());
+        let data = format!("{root}{}", self.data().display());
+        let authorities = Path::new(&data).join("tls/ca.pem");
+        ClientConfig::new(format!("127.0.0.1:{}", self.port), authorities)
     }
 
     /// Where the star is and whom to trust.

@@ -1,7 +1,14 @@
 //! Storage, recovery; contract 6, 8: damage to what was acked is never skipped in silence. It is told
 //! with its range, and all other records are served.
+//!
+//! What these tests have found: records behind a damaged group were refused too, also those of streams
+//! that had nothing in it, with a range that ended where it began; and a search by time that came to
+//! damage ended the star.
 
-use crate::{SITE, append_each, batches, bodies_of, in_time, log_folder, make_stream, numbered, refusal, stream};
+use crate::{
+    SITE, append_each, batches, bodies_of, in_time, log_folder, make_stream, numbered, refusal,
+    stream,
+};
 use nova_client::*;
 use nova_e2e::home::Home;
 use nova_e2e::segments::{Place, flip_bit, groups, segments};
@@ -90,7 +97,9 @@ async fn time_of(client: &Client, first: u64, until: u64) -> Timestamp {
     }
     let mut open = read_from(stream("victim"), first);
     open.limits.until_sequence = Some(SequenceNumber(until));
-    let batches = batches(client, open).await.expect("what is before the damage");
+    let batches = batches(client, open)
+        .await
+        .expect("what is before the damage");
     let mut last = Timestamp(1);
     batches[0].for_each(|position, _| last = position.timestamp);
     Timestamp(last.0 + 1)
@@ -167,4 +176,117 @@ fn short_name(home: &Home, path: &Path) -> String {
         .expect("inside")
         .display()
         .to_string()
+}
+
+/// What was said about the whole of a stream: its records by number, those that are CORRUPT left out.
+async fn what_is_served(client: &Client, tail: u64) -> Vec<(u64, Vec<u8>)> {
+    let mut served = Vec::new();
+    let mut from = 0;
+    while from < tail {
+        let mut reader = in_time("a reader", client.read(read_from(stream("victim"), from))).await;
+        let refused = loop {
+            let item = match &mut reader {
+                Ok(reader) => in_time("a batch", reader.next_batch()).await,
+                Err(error) => Err(error.clone()),
+            };
+            match item {
+                Ok(Some(ReadItem::Batch(batch))) => {
+                    batch.for_each(|at, record| {
+                        served.push((at.sequence.0, record.body().to_vec()));
+                    });
+                }
+                Ok(Some(ReadItem::CaughtUp(_))) => {}
+                Ok(None) => return served,
+                Err(error) => break refusal::<()>(Err(error), Code::Corrupt),
+            }
+        };
+        match refused.facts {
+            Facts::Range { to, .. } if to.0 > from => from = to.0,
+            facts => panic!("no range to go on behind: {facts:?}"),
+        }
+    }
+    served
+}
+
+/// A lost header of the last segment refuses the start; allowed, every group behind it is served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_header_refuses_the_start_and_costs_no_record_when_it_is_allowed() {
+    let mut home = with_records().await;
+    let (path, _) = group_of(&home, 0);
+    flip_bit(&path, 20);
+    let ended = home.start_refused().expect_code(DAMAGED);
+    assert!(
+        ended.stderr.contains(&short_name(&home, &path)),
+        "{}",
+        ended.stderr
+    );
+    home.add_flag("--allow-corrupt");
+    let star = home.start();
+    let served = what_is_served(&home.client(), RECORDS).await;
+    assert!((0..RECORDS).map(|n| (n, numbered(n))).eq(served));
+    star.stop().expect_done();
+}
+
+/// A segment that is gone is no silent gap: its range is CORRUPT, and all others are served. (Records
+/// that are forgotten on purpose are trimmed first: then nobody is sent there.)
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_segment_that_is_gone_is_told_and_the_others_are_served() {
+    let home = with_records().await;
+    for round in 1..3 {
+        let star = home.start();
+        let more = (round * RECORDS..(round + 1) * RECORDS).map(numbered);
+        append_each(&home.client(), &stream("victim"), more).await;
+        star.kill();
+    }
+    home.start().stop().expect_done();
+    for number in 0..2 {
+        for with_index in [true, false] {
+            without_segment(&home, number, with_index).await;
+        }
+    }
+}
+
+/// Three segments hold ten records each; one of them is removed.
+async fn without_segment(home: &Home, number: u64, with_index: bool) {
+    let copy = home.copy();
+    let path = segments(&log_folder(&copy, 0)).remove(number as usize);
+    std::fs::remove_file(&path).expect("it is there");
+    if with_index {
+        std::fs::remove_file(path.with_extension("idx")).expect("it is there");
+    }
+    let what = format!("segment {number}, its index too: {with_index}");
+    let star = copy.start();
+    let client = copy.client();
+    let tail = in_time("a tail", client.check_tail(stream("victim"))).await;
+    let tail = tail.expect("a tail").sequence.0;
+    assert_eq!(tail, 3 * RECORDS, "{what}");
+    let gone = number * RECORDS..(number + 1) * RECORDS;
+    let served = what_is_served(&client, tail).await;
+    let wanted = (0..tail).filter(|n| !gone.contains(n));
+    assert!(
+        wanted.map(|n| (n, numbered(n))).eq(served.clone()),
+        "{what}: {served:?}"
+    );
+    append_each(&client, &stream("victim"), [numbered(99)].into_iter()).await;
+    let next = in_time("a tail", client.check_tail(stream("victim"))).await;
+    assert_eq!(next.expect("a tail").sequence.0, tail + 1, "{what}");
+    star.stop().expect_done();
+}
+
+/// A segment of another star is no segment of this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_segment_of_another_star_is_refused() {
+    let (home, other) = (with_records().await, with_records().await);
+    let theirs = group_of(&other, 0).0;
+    let place = log_folder(&home, 0).join("00000000000000000007.seg");
+    std::fs::copy(theirs, &place).expect("a copy");
+    let ended = home.start_refused().expect_code(DAMAGED);
+    assert!(ended.stderr.contains("another star") || ended.stderr.contains("mixes two stars"));
+    std::fs::remove_file(&place).expect("it is there");
+    let star = home.start();
+    assert_eq!(
+        what_is_served(&home.client(), RECORDS).await.len() as u64,
+        RECORDS
+    );
+    star.stop().expect_done();
 }

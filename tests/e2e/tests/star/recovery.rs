@@ -304,3 +304,28 @@ async fn spare_files_are_used_and_their_old_groups_never_surface() {
         spares(&log)
     );
 }
+
+/// What an interrupted start left, and what somebody else put there, harms nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn drafts_are_removed_and_files_of_others_are_left_alone() {
+    let home = with_sealed_segments().await;
+    let log = log_folder(&home, 0);
+    let draft = log.join("00000000000000000044.seg.draft");
+    let theirs = log.join("notes.txt");
+    std::fs::write(&draft, vec![0xa5; 10_000]).expect("written");
+    std::fs::write(&theirs, "mine").expect("written");
+    let star = home.start();
+    expect_first(&home, 30).await;
+    append_each(
+        &home.client(),
+        &crate::stream("sealed"),
+        [numbered(30)].into_iter(),
+    )
+    .await;
+    star.kill();
+    let star = home.start();
+    expect_first(&home, 31).await;
+    star.stop().expect_done();
+    assert!(!draft.exists());
+    assert_eq!(std::fs::read(&theirs).expect("it is there"), b"mine");
+}

@@ -13,6 +13,7 @@ const USAGE: i32 = 2;
 const DIRECTORY: i32 = 10;
 const MACHINE: i32 = 11;
 const PORT: i32 = 12;
+const CERTIFICATES: i32 = 13;
 
 /// Every file below a folder with its bytes, but the one that is locked.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -146,6 +147,31 @@ async fn directories_that_are_not_this_versions_are_left_as_they_are() {
     expect_kept(&home).await;
 }
 
+/// Certificates and the registry that are not what they were.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_certificates_and_a_damaged_registry_are_named() {
+    let home = used_home().await;
+    let key = home.copy();
+    let tls = std::fs::read_dir(key.data().join("tls")).expect("certificates");
+    let keys = tls.map(|entry| entry.expect("a file").path());
+    let keys: Vec<PathBuf> = keys
+        .filter(|path| path.to_string_lossy().contains("key"))
+        .collect();
+    assert!(!keys.is_empty());
+    for path in &keys {
+        std::fs::write(path, "no key").expect("written");
+    }
+    let before = files(&key.data());
+    expect_refusal(key.start_refused(), CERTIFICATES, &["tls"]);
+    assert!(files(&key.data()) == before);
+    let registry = home.copy();
+    std::fs::write(registry.data().join("registry"), "no registry").expect("written");
+    let before = files(&registry.data());
+    expect_refusal(registry.start_refused(), DIRECTORY, &["registry"]);
+    assert!(files(&registry.data()) == before);
+    expect_kept(&home).await;
+}
+
 /// A port that is taken is found out before anything is touched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_taken_port_is_named() {
@@ -182,7 +208,7 @@ async fn limits_of_the_process_that_are_too_low_are_named() {
 }
 
 /// Whether this command can be run here; what is missing is printed.
-fn can_run(words: &[&str]) -> bool {
+pub fn can_run(words: &[&str]) -> bool {
     let ran = Command::new(words[0]).args(&words[1..]).output();
     let can = ran.as_ref().is_ok_and(|output| output.status.success());
     if !can {
