@@ -124,6 +124,25 @@ pub const CLIENT_STAGED_BYTES_MAX: usize = MIB;
 pub const CLIENT_LINGER_US_MAX: u64 = 1_000_000;
 /// How long a producer tries to reconnect.
 pub const CLIENT_RETRY_BUDGET_US: u64 = 30_000_000;
+/// Inputs that wait in a keyed batcher by default; one more is rejected.
+pub const CLIENT_QUEUEING_INPUTS_DEFAULT: usize = 16_384;
+/// Bytes of inputs that wait in a keyed batcher.
+pub const CLIENT_QUEUEING_BYTES_MAX: usize = 64 * MIB;
+/// Batches of different keys that a keyed batcher has in flight by default: half of what one
+/// control lane carries, so that other requests find room.
+pub const CLIENT_KEYS_IN_FLIGHT_DEFAULT: usize = CONTROL_WINDOW_REQUESTS / 2;
+/// Longest update id.
+pub const UPDATE_ID_BYTES_MAX: usize = 64;
+/// Newest records of an entity whose update ids are known, by default.
+pub const ENTITY_HISTORY_RECORDS_DEFAULT: u64 = 16_384;
+/// Most records of an entity whose update ids may be known.
+pub const ENTITY_HISTORY_RECORDS_MAX: u64 = 1024 * 1024;
+/// Entities that an entity writer remembers between two batches.
+pub const ENTITIES_REMEMBERED_MAX: usize = 65_536;
+/// Update ids of all remembered entities together, each of at most some 200 bytes.
+pub const ENTITY_IDS_REMEMBERED_MAX: usize = 1024 * 1024;
+/// How long an attempt of an entity writer may stay without an answer.
+pub const ENTITY_ATTEMPT_US: u64 = 5_000_000;
 /// Idle time after which an `any` stream without handles gives its leadership up.
 pub const LEADERSHIP_IDLE_US: u64 = 30_000_000;
 /// Time between two heartbeats of a following reader.
@@ -143,5 +162,8 @@ const _: () = {
     assert!(CLIENT_STAGED_BYTES_MAX >= RECORD_METERED_BYTES_MAX);
     assert!(INGRESS_BYTES_DEFAULT >= SESSION_WINDOW_BATCHES * BATCH_METERED_BYTES_MAX);
     assert!(LANE_OUTPUT_BYTES_MAX >= READER_CREDIT_BYTES);
+    assert!(CLIENT_QUEUEING_BYTES_MAX >= BATCH_METERED_BYTES_MAX);
+    assert!(ENTITY_HISTORY_RECORDS_DEFAULT <= ENTITY_HISTORY_RECORDS_MAX);
+    assert!(ENTITY_HISTORY_RECORDS_MAX as usize <= ENTITY_IDS_REMEMBERED_MAX);
     assert!(STAR_CORES_MAX <= u8::MAX as usize + 1);
 };

@@ -106,6 +106,21 @@ impl From<AppendError> for ClientError {
     }
 }
 
+impl From<ClientError> for AppendError {
+    fn from(error: ClientError) -> AppendError {
+        match error {
+            ClientError::Refused(refusal) => AppendError::Refused(refusal),
+            ClientError::Ambiguous(ambiguity) => AppendError::Ambiguous(ambiguity),
+            ClientError::Unavailable { sent, last } => AppendError::Unavailable { sent, last },
+            ClientError::HolderUnresolvable { address } => {
+                AppendError::HolderUnresolvable { address }
+            }
+            // A configuration fails before the first append, if at all.
+            ClientError::Config(_) | ClientError::Closed => AppendError::Closed,
+        }
+    }
+}
+
 impl From<Refusal> for ClientError {
     fn from(refusal: Refusal) -> ClientError {
         ClientError::Refused(refusal)

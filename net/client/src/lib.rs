@@ -75,6 +75,47 @@
 //! # }
 //! ```
 //!
+//! # Writing the same things from several processes
+//! Where several processes may write the same entity (a stream each), after a change of route, a
+//! restart or a retry by another one, an [`EntityWriter`] stores each update once: it is known by
+//! an id that the client chose, and it is written only if nothing was appended since the stream
+//! was read. [`core::fenced`] says what that guarantees and for how long; `examples/ordered_writes`
+//! kills such processes at random and checks the result.
+//! ```no_run
+//! use nova_client::{Client, ClientConfig, EntityWriterConfig, Record, StreamName, Update};
+//!
+//! # async fn write() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect(ClientConfig::new("localhost:4433", "ca.pem"))?;
+//! let writer = client.entity_writer(EntityWriterConfig::default())?;
+//! let account = StreamName::parse("bank/account-17")?;
+//! let deposit = Update::new("deposit-7f3a", Record::new("+100"))?;
+//! let first = writer.write(account.clone(), deposit.clone()).await?;
+//! let again = writer.write(account, deposit).await?; // here, or in another process
+//! assert_eq!(first.at, again.at);
+//! assert!(again.duplicate);
+//! writer.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Batching by key
+//! A [`KeyedBatcher`] does the first half of that for any function: inputs of a key gather while
+//! the batch before them runs, keys take turns, and what waits is bounded.
+//! ```
+//! use nova_client::{BatchError, KeyedBatcher, KeyedConfig};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = KeyedConfig { queueing_max: 1000, ..KeyedConfig::default() };
+//! let lengths = KeyedBatcher::new(config, |_user: u32, names: Vec<&'static str>| async move {
+//!     Ok::<_, BatchError<()>>(names.iter().map(|name| name.len()).collect())
+//! })?;
+//! assert_eq!(lengths.submit(7, "seven").await, Ok(5));
+//! lengths.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Invariants
 //! - All decisions are in [`core`], without IO; the driver around it moves facts.
 //! - Errors say what a caller can do; the bits on the wire decide what is tried again.
@@ -88,7 +129,9 @@ mod client;
 mod config;
 pub mod core;
 mod driver;
+mod entity_writer;
 mod error;
+mod keyed_batcher;
 mod producer;
 mod reader;
 mod settle;
@@ -96,11 +139,16 @@ mod star;
 mod ticket;
 
 pub use crate::core::cursor::ReadBatch;
+pub use crate::core::fenced::outcome::{Applied, UpdateError};
+pub use crate::core::fenced::update::{UPDATE_ID_HEADER, Update};
+pub use crate::core::keyed::KeyedConfig;
 pub use crate::core::{Ambiguity, Appended};
 pub use admin::Listed;
 pub use client::{AppendOnce, Client};
 pub use config::{Authorities, ClientConfig, ProducerConfig};
+pub use entity_writer::{EntityWriter, EntityWriterConfig, UpdateTicket};
 pub use error::{ClientError, ConfigError};
+pub use keyed_batcher::{BatchError, KeyedBatcher, Submitted};
 pub use nova_model::request::{
     BucketInfo, Page, ReadLimits, ReadOpen, ReadStart, StarInfo, StreamInfo,
 };

@@ -28,22 +28,30 @@
 //! Nothing is reported for a lane that was dropped on request. All events of a lane are handed over
 //! before `poll_action` is asked again: a lane that has ended takes no batch any more.
 //!
+//! The two values of an entity writer, [`KeyedQueue`] and [`FencedWrite`], are driven alike: facts
+//! go in by `handle_*`, what to do comes out of `poll_*`.
+//!
 //! # Invariants
 //! - No clock, randomness, socket, task or wait: the time and a random number are arguments
 //!   ([`Moment`]).
-//! - Everything is bounded: staged bytes by the batcher, batches by the window.
+//! - Everything is bounded: staged bytes by the batcher, batches by the window, inputs by key and
+//!   what is remembered of entities by their limits.
 //!
 //! # Not here
 //! - Frames: `nova-proto`. Connections and names: the `driver` of this crate.
 
 pub mod batcher;
 pub mod cursor;
+pub mod fenced;
+pub mod keyed;
 pub mod outcome;
 pub mod producer;
 pub mod retry;
 
 pub use batcher::{BatchNumber, Batcher, BatcherConfig, PushError, Pushed, Share};
 pub use cursor::ReadCursor;
+pub use fenced::FencedWrite;
+pub use keyed::KeyedQueue;
 pub use outcome::{Ambiguity, AppendError, Appended};
 pub use producer::{Action, Producer, ProducerRules, Target};
 
