@@ -58,16 +58,19 @@ impl Oracle {
     fn audit_stream(&mut self, name: &StreamName, found: &Found, places: &mut Places) {
         let info = &found.info;
         let id = info.id;
-        let ledger = self.history.ledgers.entry(id).or_default().clone();
+        let account = self.history.accounts.entry(id).or_default().clone();
         let (first, tail) = (info.first.0, info.tail.sequence.0);
-        self.check(tail >= ledger.tail, || {
-            format!("{name}: the tail is {tail}, {} was told", ledger.tail)
+        self.check(tail >= account.tail, || {
+            format!("{name}: the tail is {tail}, {} was told", account.tail)
         });
-        self.check(first >= ledger.first && first <= ledger.first_asked, || {
-            let (told, asked) = (ledger.first, ledger.first_asked);
-            format!("{name}: trimmed to {first}, told {told}, asked for {asked}")
-        });
-        self.audit_token(name, found, &ledger);
+        self.check(
+            first >= account.first && first <= account.first_asked,
+            || {
+                let (told, asked) = (account.first, account.first_asked);
+                format!("{name}: trimmed to {first}, told {told}, asked for {asked}")
+            },
+        );
+        self.audit_token(name, found, &account);
         if let Some(failure) = &found.failure {
             self.found(format!(
                 "{name} cannot be read to its tail {tail}: {failure}"
@@ -97,7 +100,7 @@ impl Oracle {
                 let Some(record) = self.judge_record(name, id, seen) else {
                     return;
                 };
-                let told = ledger.records.get(&sequence).copied();
+                let told = account.records.get(&sequence).copied();
                 let fits = told.is_none_or(|told| {
                     told.record == record && told.timestamp.is_none_or(|told| told == time)
                 });
@@ -122,17 +125,17 @@ impl Oracle {
         });
     }
 
-    fn audit_token(&mut self, name: &StreamName, found: &Found, ledger: &crate::history::Ledger) {
+    fn audit_token(&mut self, name: &StreamName, found: &Found, account: &crate::history::Account) {
         let token = found.info.fence.as_str();
-        let at = ledger.fences.iter().position(|fence| fence.token == token);
-        let is_older = match (at, ledger.fence_told) {
+        let at = account.fences.iter().position(|fence| fence.token == token);
+        let is_older = match (at, account.fence_told) {
             (_, None) => false,
             (None, Some(_)) => true,
-            (Some(at), Some(told)) => ledger.is_before(at, told),
+            (Some(at), Some(told)) => account.is_before(at, told),
         };
-        let told = ledger
+        let told = account
             .fence_told
-            .map(|told| ledger.fences[told].token.clone());
+            .map(|told| account.fences[told].token.clone());
         self.check(!is_older && (at.is_some() || token.is_empty()), || {
             format!("{name}: the token is '{token}', told was {told:?}")
         });

@@ -76,7 +76,7 @@ pub struct Fence {
 
 /// What was told about one incarnation of a stream.
 #[derive(Debug, Clone, Default)]
-pub struct Ledger {
+pub struct Account {
     /// Records at their places.
     pub records: BTreeMap<u64, Told>,
     /// The highest tail.
@@ -110,7 +110,7 @@ pub struct Named {
 #[derive(Debug, Default)]
 pub struct History {
     pub(crate) sent: Vec<Sent>,
-    pub(crate) ledgers: BTreeMap<StreamId, Ledger>,
+    pub(crate) accounts: BTreeMap<StreamId, Account>,
     pub(crate) names: BTreeMap<StreamName, Named>,
     pub(crate) buckets: BTreeMap<BucketName, Bucket>,
     mark: u64,
@@ -136,19 +136,19 @@ impl History {
 
     /// The tail that an operation sent now must not come before.
     pub fn floor(&self, id: StreamId) -> u64 {
-        self.ledgers.get(&id).map_or(0, |ledger| ledger.tail)
+        self.accounts.get(&id).map_or(0, |account| account.tail)
     }
 
     /// Somebody asks for records to be forgotten.
     pub fn ask_trim(&mut self, id: StreamId, first: u64) {
-        let ledger = self.ledgers.entry(id).or_default();
-        ledger.first_asked = ledger.first_asked.max(first);
+        let account = self.accounts.entry(id).or_default();
+        account.first_asked = account.first_asked.max(first);
     }
 
     /// Somebody asks for a token.
     pub fn ask_fence(&mut self, id: StreamId, token: &str) {
         let asked = self.mark();
-        self.ledgers.entry(id).or_default().fences.push(Fence {
+        self.accounts.entry(id).or_default().fences.push(Fence {
             token: token.to_owned(),
             asked,
             told: None,

@@ -1,4 +1,4 @@
-//! Plays seeds: `nova-sim --seeds A..B`, or one of them with its story: `nova-sim --seed N --trace`.
+//! Plays seeds: `nova-sim --seeds A..B`, or one with its story: `nova-sim --seed N --trace`.
 //!
 //! A finding is printed with the command that plays it again.
 
@@ -7,7 +7,8 @@ use nova_sim::{Options, Report, run};
 use std::process::ExitCode;
 use std::time::Instant;
 
-const USAGE: &str = "nova-sim [--seeds A..B | --seed N] [--trace] [--bug NAME] [--locks yes|no]
+const USAGE: &str =
+    "nova-sim [--seeds A..B | --seed N] [--trace] [--all] [--bug NAME] [--locks yes|no] ...
   --seeds A..B   plays these seeds, each twice, and stops at the first finding
   --seed N       plays one
   --trace        prints the story of a finding, or of the one seed
@@ -140,7 +141,13 @@ fn tell(arguments: &Arguments, report: &Report, finding: &str) {
         Some(false) => " --locks no",
         None => "",
     };
-    println!("again: cargo run --release -p nova-sim -- --seed {seed} --trace{bug}{locks}");
+    let whole = if arguments.options.without_damage {
+        " --undamaged"
+    } else {
+        ""
+    };
+    let with = format!("{bug}{locks}{whole}");
+    println!("again: cargo run --release -p nova-sim -- --seed {seed} --trace{with}");
 }
 
 fn print_story(arguments: &Arguments, seed: u64) {

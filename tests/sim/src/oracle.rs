@@ -65,7 +65,7 @@ impl Oracle {
         let died = named.dead.get(&id).copied();
         let is_replaced = named.delete_asked.is_none() && named.alive.len() > 1;
         let all: Vec<StreamId> = named.alive.keys().copied().collect();
-        self.history.ledgers.entry(id).or_default();
+        self.history.accounts.entry(id).or_default();
         self.check(!is_replaced, || {
             format!("{name} was {all:?} though nobody asked to delete it")
         });
@@ -101,22 +101,22 @@ impl Oracle {
         self.check(tail >= floor, || {
             format!("{id}: the tail {tail} is told after {floor} was")
         });
-        let ledger = self.history.ledgers.entry(id).or_default();
-        ledger.tail = ledger.tail.max(tail);
+        let account = self.history.accounts.entry(id).or_default();
+        account.tail = account.tail.max(tail);
     }
 
     /// An append session is open.
     pub fn led(&mut self, id: StreamId, epoch: Epoch, tail: Position) {
-        let ledger = self.history.ledgers.entry(id).or_default();
-        let known = ledger.epochs.entry(epoch).or_insert(tail.sequence.0);
+        let account = self.history.accounts.entry(id).or_default();
+        let known = account.epochs.entry(epoch).or_insert(tail.sequence.0);
         *known = (*known).min(tail.sequence.0);
     }
 
     /// The first record that is left was told.
     pub fn first(&mut self, id: StreamId, first: u64) {
-        let ledger = self.history.ledgers.entry(id).or_default();
-        ledger.first = ledger.first.max(first);
-        let asked = ledger.first_asked;
+        let account = self.history.accounts.entry(id).or_default();
+        account.first = account.first.max(first);
+        let asked = account.first_asked;
         self.check(first <= asked, || {
             format!("{id} is trimmed to {first}, at most {asked} was asked for")
         });
@@ -133,27 +133,27 @@ impl Oracle {
     /// The installed token was told to somebody who asked at `asked`.
     pub fn token(&mut self, id: StreamId, token: &str, asked: Mark) {
         let mark = self.history.mark();
-        let ledger = self.history.ledgers.entry(id).or_default();
-        let at = ledger.fences.iter().position(|fence| fence.token == token);
-        let is_before = |at: &usize| ledger.fences[*at].told.is_some_and(|told| told < asked);
-        let told = ledger.fence_told.filter(is_before);
+        let account = self.history.accounts.entry(id).or_default();
+        let at = account.fences.iter().position(|fence| fence.token == token);
+        let is_before = |at: &usize| account.fences[*at].told.is_some_and(|told| told < asked);
+        let told = account.fence_told.filter(is_before);
         let is_older = match (at, told) {
             (None, None) => false,
             (None, Some(_)) => true,
             (Some(_), None) => false,
-            (Some(at), Some(told)) => ledger.is_before(at, told),
+            (Some(at), Some(told)) => account.is_before(at, told),
         };
         let is_superseded = at
-            .zip(ledger.fence_told)
-            .is_some_and(|(at, told)| ledger.is_before(at, told));
+            .zip(account.fence_told)
+            .is_some_and(|(at, told)| account.is_before(at, told));
         let is_known = at.is_some() || token.is_empty();
         if let Some(at) = at {
-            ledger.fences[at].told.get_or_insert(mark);
+            account.fences[at].told.get_or_insert(mark);
             if !is_superseded {
-                ledger.fence_told = Some(at);
+                account.fence_told = Some(at);
             }
         }
-        let before = told.map(|told| self.history.ledgers[&id].fences[told].token.clone());
+        let before = told.map(|told| self.history.accounts[&id].fences[told].token.clone());
         self.check(is_known && !is_older, || {
             format!("{id}: the token is '{token}', before it was told to be {before:?}")
         });
@@ -162,12 +162,12 @@ impl Oracle {
     /// A batch that presented `token` was taken; it was sent at `sent`. A token that was told to be
     /// replaced before that must not be accepted any more.
     pub fn accepted_token(&mut self, id: StreamId, token: &str, sent: Mark) {
-        let ledger = self.history.ledgers.entry(id).or_default();
-        let at = ledger.fences.iter().position(|fence| fence.token == token);
-        let told = ledger.fence_told;
+        let account = self.history.accounts.entry(id).or_default();
+        let at = account.fences.iter().position(|fence| fence.token == token);
+        let told = account.fence_told;
         let is_replaced = at.zip(told).is_some_and(|(at, told)| {
-            let was_told = ledger.fences[told].told.is_some_and(|mark| mark < sent);
-            was_told && ledger.is_before(at, told)
+            let was_told = account.fences[told].told.is_some_and(|mark| mark < sent);
+            was_told && account.is_before(at, told)
         });
         self.check(!is_replaced, || {
             format!("{id}: a batch with the token '{token}' is acked, {told:?} had replaced it")
@@ -230,8 +230,8 @@ impl Oracle {
         if let Some(record) = self.judge_record(name, id, seen) {
             let timestamp = Some(seen.position.timestamp.0);
             self.place(id, sequence, record, timestamp);
-            let ledger = self.history.ledgers.entry(id).or_default();
-            ledger.tail = ledger.tail.max(sequence + 1);
+            let account = self.history.accounts.entry(id).or_default();
+            account.tail = account.tail.max(sequence + 1);
         }
     }
 
@@ -258,8 +258,8 @@ impl Oracle {
         self.check(!is_refused, || {
             format!("{name}: {record:?} at {sequence} was refused for good")
         });
-        let ledger = self.history.ledgers.entry(id).or_default();
-        let newer = ledger.epochs.range(Epoch(seen.epoch.0 + 1)..);
+        let account = self.history.accounts.entry(id).or_default();
+        let newer = account.epochs.range(Epoch(seen.epoch.0 + 1)..);
         let begun = newer
             .map(|(epoch, tail)| (*epoch, *tail))
             .min_by_key(|(_, tail)| *tail);
@@ -272,11 +272,11 @@ impl Oracle {
 
     /// A record is told to be at a place.
     fn place(&mut self, id: StreamId, sequence: u64, record: RecordId, timestamp: Option<u64>) {
-        let ledger = self.history.ledgers.entry(id).or_default();
+        let account = self.history.accounts.entry(id).or_default();
         let told = Told { record, timestamp };
-        let known = *ledger.records.entry(sequence).or_insert(told);
+        let known = *account.records.entry(sequence).or_insert(told);
         if known.timestamp.is_none() {
-            ledger.records.insert(sequence, told);
+            account.records.insert(sequence, told);
         }
         let is_same_time = match (known.timestamp, timestamp) {
             (Some(known), Some(time)) => known == time,
@@ -307,7 +307,7 @@ impl Oracle {
     }
 }
 
-impl crate::history::Ledger {
+impl crate::history::Account {
     /// Whether a token is certainly older than another one: it was told before the other one was
     /// even asked for.
     pub(crate) fn is_before(&self, at: usize, other: usize) -> bool {

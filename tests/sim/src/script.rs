@@ -108,11 +108,12 @@ impl Script {
     /// create S [fenced|any] [exclusive] | set S fenced|any | describe S | delete S | tail S
     /// append S WORD... [match N] [token T] [writer W/N]
     /// fence S T [token T] [match N] | trim S N | list B [prefix P] [after K] [limit N]
-    /// session X S [token T] [writer W] | X append WORD... [match N] [number N] | X resume | X close
+    /// session X S [token T] [writer W] | X append WORD... [match N] [number N]
+    /// X resume | X close
     /// read S FROM [count N] [bytes N] [until N] [clamp]     FROM: N.., tail-N, time+US
     /// follow X S FROM | unfollow X
     /// hold | go | wait US | crash | power | flip NUMBER BYTE | unindex NUMBER | at CORE ACT
-    /// loaded | segments | fall OPTION VALUE (power cut, and a start with options)
+    /// full | space | loaded | segments | fall OPTION VALUE (power cut, and a start with options)
     /// ```
     fn act(&mut self, words: &[&str]) {
         match words {
@@ -128,6 +129,8 @@ impl Script {
                 self.fall(false);
                 self.start(options);
             }
+            ["full"] => self.disk.is_full = true,
+            ["space"] => self.disk.is_full = false,
             ["hold"] => self.is_held = true,
             ["go"] => self.is_held = false,
             ["wait", us] => {

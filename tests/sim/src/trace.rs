@@ -4,6 +4,7 @@
 //! - What is hashed does not depend on whether lines are kept.
 
 use crate::rng::mix;
+use std::any::Any;
 
 /// Lines that are kept for the end of a story.
 const LINES_MAX: usize = 200_000;
@@ -67,4 +68,14 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
         hash = (hash.rotate_left(5) ^ u64::from(byte)).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
     mix(hash)
+}
+
+/// What a failed assertion said.
+pub fn words_of(panic: &(dyn Any + Send)) -> String {
+    let text = match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
+        (Some(text), _) => text.as_str(),
+        (None, Some(text)) => text,
+        (None, None) => "without words",
+    };
+    format!("an assertion failed: {text}")
 }

@@ -18,9 +18,10 @@ use crate::node::{BootEnd, Ground, Star, TurnEnd, boot};
 use crate::oracle::Oracle;
 use crate::plan::{Fault, Options, Plan};
 use crate::rng::Rng;
-use crate::trace::Trace;
+use crate::trace::{Trace, words_of};
 use nova_client::core::BatcherConfig;
 use nova_model::CoreId;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Virtual time that the clients have to finish once it is calm.
 const CALM_US_MAX: u64 = 120_000_000;
@@ -90,8 +91,14 @@ pub fn run(seed: u64, options: &Options) -> Report {
         is_calm: false,
         plan,
     };
-    world.begin();
-    world.go();
+    // A failed assertion ends the run as a finding, so that it comes with its seed and story.
+    let played = catch_unwind(AssertUnwindSafe(|| {
+        world.begin();
+        world.go();
+    }));
+    if let Err(panic) = played {
+        world.oracle.found(words_of(&*panic));
+    }
     let World {
         oracle,
         trace,

@@ -205,6 +205,40 @@ fn idle_streams_leave_memory_and_come_back() {
     );
 }
 
+/// A start on a full disk makes a segment of its header alone. When space came, the star stopped
+/// with a failed assertion: it wanted to seal that segment, in which no group is. Seen with seed
+/// 13086.
+#[test]
+fn a_start_on_a_full_disk_serves_and_goes_on_when_there_is_space() {
+    check(
+        "start
+         bucket b auto
+         append b/s a b
+         full
+         fall
+         read b/s 0..
+         append b/s c
+         trim b/s 1
+         space
+         wait 2000000
+         append b/s c
+         crash
+         read b/s 1..",
+        "bucket made
+         acked 0..2
+         from 0
+         0:a 1:b
+         end 2
+         DISK_FULL
+         trimmed to 1
+         acked 2..3
+         from 1
+         0:a 1:b
+         2:c
+         end 3",
+    );
+}
+
 /// A start may die at any of its calls, before or after the call took effect; the next one finds
 /// the same.
 #[test]

@@ -320,13 +320,13 @@ fn before_is_older(
     start: SequenceNumber,
     time: Timestamp,
 ) -> bool {
-    let ledger = around.oracle.history.ledgers.get(&id);
+    let account = around.oracle.history.accounts.get(&id);
     let before = start.0.checked_sub(1);
-    let told = ledger
+    let told = account
         .zip(before)
-        .and_then(|(ledger, at)| ledger.records.get(&at));
+        .and_then(|(account, at)| account.records.get(&at));
     let told = told.and_then(|told| told.timestamp);
-    let may_be_trimmed = ledger.is_some_and(|ledger| start.0 <= ledger.first_asked);
+    let may_be_trimmed = account.is_some_and(|account| start.0 <= account.first_asked);
     may_be_trimmed || told.is_none_or(|told| told < time.0)
 }
 

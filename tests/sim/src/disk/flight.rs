@@ -7,6 +7,9 @@ use super::{Inode, SECTOR_BYTES, SimDisk, failed, mapped};
 use bytes::Bytes;
 use nova_core::disk::{DiskFailure, DiskOp, DiskResult, SegmentFile};
 
+/// A full disk has space for so much more.
+const BLOCK: u64 = nova_model::limits::BLOCK_BYTES as u64;
+
 /// An operation on its way, with the file it was opened on.
 #[derive(Debug, Clone)]
 pub struct Flight {
@@ -158,7 +161,9 @@ impl SimDisk {
     pub fn complete(&mut self, flight: Flight) -> DiskResult {
         let file = flight.file;
         match flight.act {
-            Act::Create { .. } if self.is_full && self.spares_of(file) == 0 => {
+            Act::Create { length }
+                if self.is_full && length > BLOCK && self.spares_of(file) == 0 =>
+            {
                 DiskResult::Failed(failed("create", file, DiskFailure::NoSpace))
             }
             Act::Create { length } => DiskResult::Created {
