@@ -53,7 +53,12 @@ impl Indexes {
         end: Option<&LogEnd>,
     ) -> Option<(SegmentFile, bytes::Bytes)> {
         let old = self.active.replace(ActiveIndex::new(file, id))?;
-        let bytes = old.seal(end.expect("a segment with an index has an end"));
+        let end = end.expect("a segment with an index has an end");
+        if end.segment != Some(old.id()) {
+            // It never got a group: its successor seals the segment before it.
+            return None;
+        }
+        let bytes = old.seal(end);
         let stored = (old.file(), bytes);
         self.storing.push(old);
         Some(stored)
