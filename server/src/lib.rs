@@ -8,3 +8,8 @@ pub mod cli;
 pub mod config;
 mod core;
 mod shutdown;
+
+/// The allocator of every program that a star runs in. glibc's gives the top of a thread's arena
+/// back to the system and takes it again with each append (one `mprotect` and its page faults).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

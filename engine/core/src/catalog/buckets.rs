@@ -29,7 +29,7 @@ pub(crate) enum Step {
     /// The cores are asked whether they hold streams of the bucket.
     Closing,
     /// The entry is on its way to the disk, then to the cores; this is the answer to the client.
-    Telling(Answer),
+    Telling(Box<Answer>),
 }
 
 /// The buckets of a core, and the home's changes.

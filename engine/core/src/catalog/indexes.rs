@@ -322,7 +322,7 @@ enum Looked {
     },
 }
 
-/// A refusal with the range that it is about: from the record looked for up to what is known behind.
+/// A refusal with its range: from the record looked for up to what is known behind.
 fn up_to(refusal: Refusal, from: SequenceNumber, behind: Option<SequenceNumber>) -> Refusal {
     match behind {
         Some(to) => refusal.with(Facts::Range { from, to }),

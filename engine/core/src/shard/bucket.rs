@@ -101,7 +101,7 @@ impl Shard {
             caller,
             waiting_for: 0,
             has_streams: false,
-            step: Step::Telling(answer),
+            step: Step::Telling(Box::new(answer)),
         });
         let ticket = self.log.push(Entry::BucketPut(info));
         self.hold(ticket, Held::BucketChange(change));
@@ -152,15 +152,17 @@ impl Shard {
             .get_mut(&change)
             .expect("a change in hand");
         in_hand.waiting_for = peers;
-        let message = match &in_hand.step {
-            Step::Telling(Answer::Bucket { info, .. }) => PeerMessage::BucketPut {
-                change,
-                info: info.clone(),
+        let info = match &in_hand.step {
+            Step::Telling(answer) => match &**answer {
+                Answer::Bucket { info, .. } => Some(info.clone()),
+                _ => None,
             },
-            Step::Telling(_) | Step::Closing => PeerMessage::BucketGone {
-                change,
-                name: in_hand.name.clone(),
-            },
+            Step::Closing => None,
+        };
+        let name = in_hand.name.clone();
+        let message = match info {
+            Some(info) => PeerMessage::BucketPut { change, info },
+            None => PeerMessage::BucketGone { change, name },
         };
         self.tell_peers(&message);
         self.bucket_step(change);
@@ -191,7 +193,7 @@ impl Shard {
             .remove(&change)
             .expect("a change in hand");
         match step {
-            Step::Telling(answer) => self.events.push_back(Event::Answered(caller, Ok(answer))),
+            Step::Telling(answer) => self.events.push_back(Event::Answered(caller, Ok(*answer))),
             Step::Closing if has_streams => {
                 self.buckets.closed.remove(&name);
                 self.tell_peers(&PeerMessage::BucketReopen { name: name.clone() });
@@ -200,7 +202,7 @@ impl Shard {
                 self.events.push_back(Event::Answered(caller, Err(refusal)));
             }
             Step::Closing => {
-                let step = Step::Telling(Answer::Deleted);
+                let step = Step::Telling(Box::new(Answer::Deleted));
                 let (waiting_for, has_streams) = (0, false);
                 let telling = Change {
                     name: name.clone(),

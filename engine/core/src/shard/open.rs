@@ -106,7 +106,12 @@ impl Shard {
         Ok(())
     }
 
-    pub(super) fn reader_opened(&self, key: ReaderKey, id: StreamId, start: SequenceNumber) -> Event {
+    pub(super) fn reader_opened(
+        &self,
+        key: ReaderKey,
+        id: StreamId,
+        start: SequenceNumber,
+    ) -> Event {
         let tail = self.stream(id).marks.durable();
         Event::ReaderOpened(
             key,

@@ -22,7 +22,7 @@ enum Served {
     /// Nothing more for the moment.
     Enough,
     /// The read is over, with what is told last.
-    Over(Event),
+    Over(Box<Event>),
 }
 
 impl Shard {
@@ -99,7 +99,7 @@ impl Shard {
                     Served::More => {}
                     Served::Enough => break,
                     Served::Over(event) => {
-                        self.end_reader(key, event);
+                        self.end_reader(key, *event);
                         break;
                     }
                 }
@@ -138,15 +138,15 @@ impl Shard {
             .expect("a reader holds its stream");
         let (next, tail) = (reader.cursor.next(), stream.marks.durable());
         if reader.search.is_none() && reader.cursor.is_ended() {
-            return Served::Over(Event::ReaderEnded {
+            return Served::Over(Box::new(Event::ReaderEnded {
                 reader: key,
                 next,
                 tail,
-            });
+            }));
         }
         if next < stream.marks.trimmed() {
             let refusal = trimmed(stream.marks.trimmed());
-            return Served::Over(Event::ReaderFailed(key, refusal));
+            return Served::Over(Box::new(Event::ReaderFailed(key, refusal)));
         }
         if !reader.ready.is_empty() {
             return self.hand_out(key);
@@ -185,11 +185,11 @@ impl Shard {
             return Served::More;
         }
         if !reader.follow {
-            return Served::Over(Event::ReaderEnded {
+            return Served::Over(Box::new(Event::ReaderEnded {
                 reader: key,
                 next,
                 tail,
-            });
+            }));
         }
         stream.followers.insert(key);
         if !std::mem::replace(&mut reader.is_caught_up, true) {
@@ -216,11 +216,11 @@ impl Shard {
             if taken.ended {
                 let next = reader.cursor.next();
                 let tail = self.stream(self.readers[&key].stream).marks.durable();
-                return Served::Over(Event::ReaderEnded {
+                return Served::Over(Box::new(Event::ReaderEnded {
                     reader: key,
                     next,
                     tail,
-                });
+                }));
             }
         }
         if bytes == 0 {
@@ -264,7 +264,7 @@ impl Shard {
         if reader.runs.is_empty() {
             let (id, next) = (reader.stream, reader.cursor.next());
             if let Err(refusal) = self.locate(key, id, next) {
-                return Served::Over(Event::ReaderFailed(key, refusal));
+                return Served::Over(Box::new(Event::ReaderFailed(key, refusal)));
             }
         }
         let reader = self.readers.get_mut(&key).expect("an open reader");

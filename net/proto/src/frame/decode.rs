@@ -7,7 +7,7 @@
 //! slice keeps the whole receive buffer alive for as long as the batch lives.
 //!
 //! # Invariants
-//! - Memory held for a part is at most twice what arrived of it, or `PART_BYTES_FIRST`.
+//! - Memory held for a part is at most `PART_BYTES_FIRST` until as much of it has arrived.
 //! - The lengths of a part are trusted to allocate for only behind the checksum, where a batch is.
 
 use super::Kind;
@@ -155,15 +155,17 @@ impl Part {
         (piece == missing).then(|| Bytes::from(std::mem::take(&mut self.buffer)))
     }
 
-    /// Makes room for `piece` more: exactly what the part needs where that is little, otherwise
-    /// no more than twice what has arrived.
+    /// Makes room for `piece` more: little until some has arrived, then the whole part at once,
+    /// since growing step by step copies a large batch twice.
     fn grow(&mut self, piece: usize) {
         let needed = self.buffer.len() + piece;
         if needed <= self.buffer.capacity() || piece == 0 {
             return;
         }
-        let target = needed.max(2 * self.buffer.capacity());
-        let capacity = target.max(PART_BYTES_FIRST).min(self.length);
+        let capacity = match needed <= PART_BYTES_FIRST {
+            true => PART_BYTES_FIRST.min(self.length),
+            false => self.length,
+        };
         self.buffer.reserve_exact(capacity - self.buffer.len());
     }
 }
