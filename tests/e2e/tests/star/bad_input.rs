@@ -2,13 +2,13 @@
 //! says why; the star's memory and everybody else go on.
 
 use crate::raw::{LaneEnd, Raw, RawLane};
-use crate::{SITE, all_bodies, in_time, make_stream, numbered, producer};
+use crate::{SITE, all_bodies, append_each, in_time, make_stream, numbered, producer};
 use nova_client::*;
 use nova_e2e::home::Home;
 use nova_model::limits::{BATCH_ENCODED_BYTES_MAX, SESSION_WINDOW_BATCHES};
 use nova_model::request::{AppendOpen, Request, SessionAppend};
 use nova_model::{Checksum, EncodedBatch};
-use nova_proto::client::{AppendEvent, AppendLane, ControlEvent};
+use nova_proto::client::{AppendEvent, AppendLane, ControlEvent, ReadLane};
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -307,5 +307,46 @@ async fn stalled_handshakes_and_idle_connections_disturb_nobody() {
     for raw in &idle {
         assert_eq!(raw.connection.close_reason(), None, "idle connections stay");
     }
+    star.stop().expect_done();
+}
+
+/// Contract 6: readers that take nothing cost bounded memory, slow no writer and no other reader.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_that_take_nothing_cost_bounded_memory_and_slow_nobody() {
+    const READERS: usize = 8;
+    const RECORDS: u64 = 64;
+    // Output of each lane and a batch more, the newest batches, what waits for the disk, and as
+    // much again for what is between them.
+    const GROWTH_MAX: u64 = 2 * (READERS as u64 * 5 + 8 + 16) * (1 << 20);
+    let mut home = Home::new(SITE);
+    home.add_flag("--recent-bytes=8MiB");
+    home.add_flag("--ingress-bytes=16MiB");
+    let star = home.start();
+    let client = home.client();
+    let name = make_stream(&client, "slow").await;
+    let mut raw = Raw::to(&home).await;
+    let before = star.memory_bytes();
+    let mut lanes = Vec::new();
+    for _ in 0..READERS {
+        let mut open = read_from(name.clone(), 0);
+        open.follow = true;
+        let mut rules = ReadLane::new(open);
+        let mut lane = raw.lane().await;
+        while let Some(chunk) = rules.poll_output() {
+            lane.write(chunk).await;
+        }
+        lanes.push(lane);
+    }
+    let body = |n: u64| vec![n as u8; (1 << 20) - 100];
+    append_each(&client, &name, (0..RECORDS).map(body)).await;
+    let grown = star.memory_bytes().saturating_sub(before);
+    assert!(grown < GROWTH_MAX, "{} MiB", grown >> 20);
+    let read = all_bodies(&client, &name).await;
+    assert!(
+        (0..RECORDS)
+            .zip(&read)
+            .all(|(n, there)| body(n) == there[..])
+    );
+    assert_eq!(read.len() as u64, RECORDS);
     star.stop().expect_done();
 }

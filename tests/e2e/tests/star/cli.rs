@@ -2,6 +2,7 @@
 
 use crate::SITE;
 use nova_e2e::home::Home;
+use nova_e2e::process::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -53,6 +54,41 @@ fn lines_go_in_and_come_out_by_commands_alone() {
         .expect_done();
     home.nova(&["bucket", "delete", "logs"], b"").expect_done();
     star.stop().expect_done();
+}
+
+/// `--port 0` picks free ports; the data directory tells other commands where the star is.
+#[test]
+fn a_star_on_any_port_is_found_by_its_data_directory() {
+    let home = Home::new(SITE);
+    let data = home.data();
+    let mut command = std::process::Command::new(SITE.binary);
+    command.args([
+        "serve",
+        "--port",
+        "0",
+        "--cores",
+        "1",
+        "--segment-bytes",
+        "16MiB",
+        "--data",
+    ]);
+    let star = Process::start("a star on any port", command.arg(&data));
+    star.wait_for_line(|line| line == "ready");
+    let address = std::fs::read_to_string(data.join("address")).expect("an address");
+    let port: u16 = address
+        .trim()
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok())
+        .expect("HOST:PORT");
+    assert_ne!(port, home.port());
+    let told = home.nova(&["star"], b"").expect_done();
+    assert!(told.text().contains(address.trim()), "{}", told.text());
+    let ca = data.join("tls/ca.pem").display().to_string();
+    let away = Home::new(SITE);
+    let words = ["star", "--star", address.trim(), "--ca", &ca];
+    away.nova(&words, b"").expect_done();
+    star.signal(Signal::TERM);
+    star.wait_for_end().expect_done();
 }
 
 /// Contract 8 at the command line: exit codes tell what kind of failure it was, words tell what

@@ -1,9 +1,9 @@
-//! Storage, recovery; contract 6, 8: damage to what was acked is never skipped in silence. It is told
-//! with its range, and all other records are served.
+//! Storage, recovery; contract 6, 8: damage to what was acked is never skipped in silence. It is
+//! told with its range, and all other records are served.
 //!
-//! What these tests have found: records behind a damaged group were refused too, also those of streams
-//! that had nothing in it, with a range that ended where it began; and a search by time that came to
-//! damage ended the star.
+//! What these tests have found: records behind a damaged group were refused too, also those of
+//! streams that had nothing in it, with a range that ended where it began; a search by time that
+//! came to damage ended the star; a segment that was gone took those before it along.
 
 use crate::{
     SITE, append_each, batches, bodies_of, in_time, log_folder, make_stream, numbered, refusal,
@@ -178,7 +178,7 @@ fn short_name(home: &Home, path: &Path) -> String {
         .to_string()
 }
 
-/// What was said about the whole of a stream: its records by number, those that are CORRUPT left out.
+/// The records of a stream with their numbers, those that are told as CORRUPT left out.
 async fn what_is_served(client: &Client, tail: u64) -> Vec<(u64, Vec<u8>)> {
     let mut served = Vec::new();
     let mut from = 0;
@@ -227,8 +227,8 @@ async fn a_lost_header_refuses_the_start_and_costs_no_record_when_it_is_allowed(
     star.stop().expect_done();
 }
 
-/// A segment that is gone is no silent gap: its range is CORRUPT, and all others are served. (Records
-/// that are forgotten on purpose are trimmed first: then nobody is sent there.)
+/// A segment that is gone is no silent gap: its range is CORRUPT, and all others are served.
+/// (Records that are forgotten on purpose are trimmed first: then nobody is sent there.)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_segment_that_is_gone_is_told_and_the_others_are_served() {
     let home = with_records().await;

@@ -1,5 +1,7 @@
-//! Contract 8, storage, forgetting: a full disk refuses appends and nothing else. It neither ends the
-//! star nor keeps it from starting.
+//! Contract 8; storage, forgetting: a full disk refuses appends and nothing else. It neither ends
+//! the star nor keeps it from starting.
+//!
+//! What this test has found: a start on a full disk waited for a whole segment without a word.
 
 use crate::start_failures::can_run;
 use crate::{SITE, all_bodies, append_once, in_time, make_stream};

@@ -1,4 +1,4 @@
-//! SIGKILL under load, again and again, and a history that must keep the contract (2.1, 2.7, 5.3, 6).
+//! SIGKILL under load, again and again; the history must keep the contract (2.1, 2.7, 5.3, 6).
 //!
 //! ```text
 //!   producers (numbered, plain, conditional)  --+
@@ -289,6 +289,25 @@ fn judge(events: &[Event], path: &Path, seed: u64) {
     }
 }
 
+/// The producers of plain records, by the place of their stream, name and whether they are numbered.
+fn begin_producers(run: &Arc<Run>, client: &Client, streams: &[StreamName]) -> JoinSet<()> {
+    let kinds = [
+        (0, "n0", true),
+        (0, "n1", true),
+        (1, "p0", false),
+        (2, "n2", true),
+        (2, "p1", false),
+        (4, history::LARGE, true),
+    ];
+    let mut producers = JoinSet::new();
+    for (stream, name, numbered) in kinds {
+        let (run, stream) = (Arc::clone(run), streams[stream].clone());
+        let client = client.clone();
+        producers.spawn(produce(run, client, stream, name.to_owned(), numbered));
+    }
+    producers
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_under_load_the_star_keeps_every_promise() {
     let kills = setting("NOVA_E2E_KILLS", KILLS_SHORT);
@@ -308,25 +327,7 @@ async fn killed_under_load_the_star_keeps_every_promise() {
     for key in ["numbered", "plain", "mixed", "conditional", "large"] {
         streams.push(make_stream(&writing, key).await);
     }
-    let mut producers = JoinSet::new();
-    let kinds = [
-        (0, "n0", true),
-        (0, "n1", true),
-        (1, "p0", false),
-        (2, "n2", true),
-        (2, "p1", false),
-        (4, "large", true),
-    ];
-    for (stream, name, numbered) in kinds {
-        let (run, stream) = (Arc::clone(&run), streams[stream].clone());
-        producers.spawn(produce(
-            run,
-            writing.clone(),
-            stream,
-            name.to_owned(),
-            numbered,
-        ));
-    }
+    let mut producers = begin_producers(&run, &writing, &streams);
     producers.spawn(produce_if(
         Arc::clone(&run),
         home.client(),

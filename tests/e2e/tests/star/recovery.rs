@@ -1,5 +1,5 @@
-//! Storage, recovery: a torn end is cut and nothing else, indexes are rebuilt, old bytes of recycled
-//! files never surface. On the real files of killed stars.
+//! Storage, recovery: a torn end is cut and nothing else, indexes are rebuilt, old bytes of
+//! recycled files never surface. On the real files of killed stars.
 
 use crate::{
     SITE, all_bodies, append_each, bodies_of, in_time, log_folder, make_stream, numbered, producer,

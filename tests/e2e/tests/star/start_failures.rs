@@ -1,5 +1,5 @@
-//! Operations: a start that can't be is refused with one exit code of its kind, words that say what to
-//! change, and nothing touched.
+//! Operations: a start that can't be is refused with the exit code of its kind, words that say what
+//! to change, and nothing touched.
 
 use crate::{SITE, all_bodies, append_each, make_stream, numbered};
 use nova_e2e::home::Home;
