@@ -7,8 +7,22 @@
 //!   read b/s 0..             |  from 0: 0:a 1:b end 2
 //! ```
 //! Each line is one act on real shards over the simulated disk; its answers follow in their order,
-//! one a line. The disk answers at once, unless `hold` keeps its writes back until `go`. The acts
-//! are those of [`Script::act`].
+//! one a line. The disk answers at once, unless `hold` keeps its writes back until `go`.
+//!
+//! # Acts
+//! ```text
+//! start [cores N] [segment BYTES] [idle US] [recent BYTES] [corrupt yes] [dies CALL]
+//! bucket B [auto] | unbucket B | buckets
+//! create S [fenced|any] [exclusive] | set S fenced|any | describe S | delete S | tail S
+//! append S WORD... [match N] [token T] [writer W/N]
+//! fence S T [token T] [match N] | trim S N | list B [prefix P] [after K] [limit N]
+//! session X S [token T] [writer W] | X append WORD... [match N] [number N]
+//! X resume | X close
+//! read S FROM [count N] [bytes N] [until N] [clamp]     FROM: N.., tail-N, time-US
+//! follow X S FROM | unfollow X
+//! hold | go | wait US | crash | power | flip NUMBER BYTE | unindex NUMBER | at CORE ACT
+//! full | space | loaded | segments | fall OPTION VALUE (power cut, and a start with options)
+//! ```
 //!
 //! # Invariants
 //! - Time moves by `wait` alone.
@@ -100,21 +114,7 @@ impl Script {
         play.answers
     }
 
-    /// One act:
-    ///
-    /// ```text
-    /// start [cores N] [segment BYTES] [idle US] [recent BYTES] [corrupt yes] [dies CALL]
-    /// bucket B [auto] | unbucket B | buckets
-    /// create S [fenced|any] [exclusive] | set S fenced|any | describe S | delete S | tail S
-    /// append S WORD... [match N] [token T] [writer W/N]
-    /// fence S T [token T] [match N] | trim S N | list B [prefix P] [after K] [limit N]
-    /// session X S [token T] [writer W] | X append WORD... [match N] [number N]
-    /// X resume | X close
-    /// read S FROM [count N] [bytes N] [until N] [clamp]     FROM: N.., tail-N, time+US
-    /// follow X S FROM | unfollow X
-    /// hold | go | wait US | crash | power | flip NUMBER BYTE | unindex NUMBER | at CORE ACT
-    /// full | space | loaded | segments | fall OPTION VALUE (power cut, and a start with options)
-    /// ```
+    /// One act of the module's list.
     fn act(&mut self, words: &[&str]) {
         match words {
             ["at", core, act @ ..] => {
