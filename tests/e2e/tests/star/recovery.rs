@@ -12,6 +12,9 @@ use nova_e2e::segments::{
 };
 use std::path::Path;
 
+/// A way to change a file.
+type Damage = fn(&Path);
+
 const SECTOR: usize = 512;
 /// Records before the last group, each in a group of its own.
 const BEFORE: u64 = 5;
@@ -156,7 +159,6 @@ async fn removed_and_damaged_indexes_are_built_again() {
     let home = with_sealed_segments().await;
     let all = indexes(&log_folder(&home, 0));
     assert!(all.len() >= 3, "{all:?}");
-    type Damage = fn(&Path);
     let ways: [(&str, Damage); 7] = [
         ("removed", |path| {
             std::fs::remove_file(path).expect("it is there");
@@ -230,7 +232,7 @@ async fn a_zeroed_newest_segment_is_an_empty_one() {
     home.start().kill();
     let newest = segments(&log_folder(&home, 0)).pop().expect("segments");
     assert!(groups(&newest).is_empty(), "nothing was appended to it");
-    let ways: [(&str, fn(&Path)); 3] = [
+    let ways: [(&str, Damage); 3] = [
         ("zeros", zero),
         ("no bytes", |path| {
             std::fs::write(path, b"").expect("written")
