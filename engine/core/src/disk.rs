@@ -180,6 +180,13 @@ pub trait BootDisk {
     fn lock(&mut self, file: SegmentFile) -> Result<(), DiskError>;
     /// Reads at most `length` bytes at `offset` (both multiples of the block); fewer at the end.
     fn read(&mut self, file: SegmentFile, offset: u64, length: usize) -> Result<Bytes, DiskError>;
+    /// Where data begins at or after `offset`: space that was allocated and never written may be
+    /// passed over, since it reads as zeros. None if there is no data up to the file's end. An
+    /// implementation that cannot tell says `offset`.
+    fn next_data(&mut self, file: SegmentFile, offset: u64) -> Result<Option<u64>, DiskError> {
+        let _any = file;
+        Ok(Some(offset))
+    }
     /// Maps the index of a segment.
     fn map_index(&mut self, file: SegmentFile) -> Result<Mapped, DiskError>;
     /// Stores an index, atomically and durably, and maps it.

@@ -18,7 +18,8 @@ use bytes::Bytes;
 use nova_core::disk::{BootDisk, DiskError, DiskFailure, LogListing, Mapped, SegmentFile};
 use nova_model::LogId;
 use nova_model::limits::BLOCK_BYTES;
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -129,6 +130,20 @@ impl BootDisk for FileBootDisk {
         opened
             .and_then(|opened| read_at_most(opened, offset, length))
             .map_err(|error| attempt.failed(&error))
+    }
+
+    fn next_data(&mut self, file: SegmentFile, offset: u64) -> Result<Option<u64>, DiskError> {
+        let path = self.layout.segment(file);
+        let attempt = Attempt::new("seek data in", &path, offset, 0);
+        let opened = self.open_for_reading(file, &path);
+        let opened = opened.map_err(|error| attempt.failed(&error))?;
+        match seek(opened, SeekFrom::Data(offset)) {
+            Ok(data) => Ok(Some(data)),
+            Err(Errno::NXIO) => Ok(None),
+            // A file system that cannot tell; every byte is looked at then.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Some(offset)),
+            Err(error) => Err(attempt.failed(&error.into())),
+        }
     }
 
     fn map_index(&mut self, file: SegmentFile) -> Result<Mapped, DiskError> {

@@ -54,6 +54,18 @@ impl<'a> Pieces<'a> {
         Ok(self.piece.slice(from..to))
     }
 
+    /// `offset`, or the first block behind it that may hold something where nothing was ever
+    /// written between; the file's end if that is so up to there.
+    pub(super) fn skip_unwritten(&mut self, offset: u64) -> Result<u64, DiskError> {
+        let piece_end = self.start + self.piece.len() as u64;
+        if (self.start..piece_end).contains(&offset) || offset >= self.size {
+            return Ok(offset);
+        }
+        let data = self.disk.next_data(self.file, offset)?;
+        let block = data.map(|data| data - data % BLOCK_BYTES as u64);
+        Ok(block.map_or(self.size, |at| at.max(offset)))
+    }
+
     fn fetch(&mut self, offset: u64, length: usize) -> Result<(), DiskError> {
         let left = self.size - offset;
         let wanted = left.min(length.max(PIECE_BYTES) as u64) as usize;

@@ -145,7 +145,11 @@ pub(super) fn find_group(
     mut wanted: impl FnMut(&GroupHeader) -> bool,
 ) -> Result<Option<(u64, GroupHeader)>, RecoveryError> {
     let mut offset = from;
-    while offset < to {
+    loop {
+        offset = pieces.skip_unwritten(offset)?;
+        if offset >= to {
+            return Ok(None);
+        }
         let block = pieces.at(offset, BLOCK_BYTES)?;
         if block.is_empty() {
             return Ok(None);
@@ -160,7 +164,6 @@ pub(super) fn find_group(
         }
         offset += BLOCK;
     }
-    Ok(None)
 }
 
 impl Scan<'_> {

@@ -167,9 +167,16 @@ impl Producer {
         }
     }
 
-    /// Whether a final refusal of this batch proves that no attempt was applied.
+    /// Whether a final refusal of this batch proves that no attempt was applied, nor will be. With
+    /// a writer the star knows repeats before it judges the tail; but a copy that is still on its
+    /// way could fit later, unless the tail is past the one it needs already.
     fn is_certain(&self, pending: &Pending, refusal: &Refusal) -> bool {
-        let after_duplicates = self.writer.is_some() && refusal.code == Code::SeqMismatch;
+        let is_past = match (&refusal.facts, pending.match_sequence) {
+            (Facts::Tail(tail), Some(needed)) => tail.sequence > needed,
+            _ => false,
+        };
+        let after_duplicates =
+            self.writer.is_some() && refusal.code == Code::SeqMismatch && is_past;
         refusal.clean && (!pending.maybe_applied || after_duplicates)
     }
 

@@ -6,7 +6,7 @@ use crate::core::batcher::BatcherConfig;
 use crate::core::outcome::Appended;
 use crate::core::retry::BACKOFF_US_MAX;
 use nova_model::limits::CLIENT_RETRY_BUDGET_US;
-use nova_model::{Code, Facts};
+use nova_model::{Code, Facts, Position, Refusal, Timestamp};
 
 #[test]
 fn no_more_than_the_window_is_in_flight_and_a_freed_slot_takes_what_gathered() {
@@ -310,7 +310,7 @@ fn a_conditional_batch_is_judged_again_after_a_break() {
     rig.look();
     rig.producer.handle_opened(opened(0, 4));
     assert_eq!(rig.look(), ["b0#0", "b1#1"]);
-    rig.rejected(refusal(Code::SeqMismatch));
+    rig.rejected(mismatch_at(3));
     assert_eq!(
         rig.look(),
         ["refused0"],
@@ -321,6 +321,24 @@ fn a_conditional_batch_is_judged_again_after_a_break() {
         rig.look(),
         ["refused1", "resume"],
         "so the one behind it was not applied either"
+    );
+}
+
+#[test]
+fn a_mismatch_before_the_needed_tail_proves_nothing_after_a_break() {
+    let mut rig = Rig::open(Some(9), 4);
+    rig.append_if("a", 5);
+    rig.look();
+    rig.lost();
+    rig.tick();
+    rig.look();
+    rig.producer.handle_opened(opened(3, 4));
+    rig.look();
+    rig.rejected(mismatch_at(3));
+    let said = rig.look();
+    assert_eq!(
+        said[0], "ambiguous0",
+        "an older copy may still fit when the tail is 5"
     );
 }
 
@@ -414,4 +432,12 @@ fn a_lingering_batch_leaves_at_its_time() {
     rig.tick();
     assert_eq!(rig.now, Instant(300));
     assert_eq!(rig.look(), ["b0#0"]);
+}
+
+fn mismatch_at(tail: u64) -> Refusal {
+    let tail = Position {
+        sequence: SequenceNumber(tail),
+        timestamp: Timestamp(0),
+    };
+    refusal(Code::SeqMismatch).with(Facts::Tail(tail))
 }

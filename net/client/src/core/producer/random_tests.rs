@@ -12,7 +12,7 @@
 use super::rig::{ack, opened, rules};
 use super::*;
 use crate::core::batcher::BatcherConfig;
-use nova_model::{Code, Epoch, Facts};
+use nova_model::{Code, Epoch, Facts, Position, Timestamp};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,7 +88,11 @@ impl Star {
         }
         let tail = self.log.len();
         if append.match_sequence.is_some_and(|at| at.0 != tail as u64) {
-            return refusal(Code::SeqMismatch);
+            let tail = Position {
+                sequence: SequenceNumber(tail as u64),
+                timestamp: Timestamp(0),
+            };
+            return Err(Refusal::new(Code::SeqMismatch, "moved").with(Facts::Tail(tail)));
         }
         self.log.push(id);
         if let Some(writer) = writer {
