@@ -15,6 +15,7 @@ mod recovery;
 mod restart;
 mod shutdown;
 mod start_failures;
+mod streams;
 
 use bytes::Bytes;
 use nova_client::{

@@ -193,3 +193,30 @@ async fn two_cores_then_one_then_two_keep_every_stream() {
         assert_eq!(listed.items.len() as u64, STREAMS);
     }
 }
+
+/// A first start that is killed anywhere can be made again: nothing half made is in its way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_start_that_is_killed_anywhere_can_be_made_again() {
+    for round in 0..12 {
+        let home = Home::new(SITE);
+        let star = home.begin();
+        let process = star.process();
+        match round % 6 {
+            0 => {}
+            1 => drop(process.wait_for_error_line(|line| line.contains("data directory"))),
+            2 => drop(process.wait_for_error_line(|line| line.contains("authority"))),
+            3 => drop(process.wait_for_error_line(|line| line.contains("log-0"))),
+            4 => drop(process.wait_for_line(|line| line.contains("listening"))),
+            _ => drop(process.wait_for_line(|line| line == "ready")),
+        }
+        star.kill();
+        let star = home.start();
+        let client = home.client();
+        let name = make_stream(&client, "first").await;
+        append_each(&client, &name, (0..2).map(numbered)).await;
+        star.kill();
+        let star = home.start();
+        assert_eq!(all_bodies(&client, &name).await.len(), 2);
+        star.stop().expect_done();
+    }
+}
