@@ -37,7 +37,7 @@ use nova_model::{CoreId, Incarnation, LogId, StarId};
 use nova_quic::certificates::{CertificateError, prepare};
 use nova_quic::tls::ServerTls;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::io::{self, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -172,13 +172,26 @@ fn serve_with(
     let signals = Signals::take()?;
     cores.start(config, layout, star, incarnation, &addresses, logs)?;
     write_address(layout, &addresses[0])?;
-    println!(
-        "star {star}, start {incarnation}, data in {}",
-        layout.root().display()
-    );
-    println!("listening on {}", addresses.join(", "));
-    println!("ready");
+    tell(&format!(
+        "star {star}, start {incarnation}, data in {}\nlistening on {}\nready\n",
+        layout.root().display(),
+        addresses.join(", ")
+    ));
     signals.wait(&cores.mail, &cores.notices)
+}
+
+/// Says something on stdout. A star serves also when nobody listens any more: a closed pipe, a full
+/// disk below a log.
+fn tell(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let _unheard = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
+}
+
+/// Says a line on stderr, in the same way.
+pub(crate) fn warn(line: &str) {
+    let _unheard = writeln!(io::stderr(), "{line}");
 }
 
 /// A panic is a mistake of ours in an unknown state: the process ends, recovery decides what holds.
@@ -186,7 +199,7 @@ fn end_with_any_thread() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
-        eprintln!("the star ends here; start it again: what was acked is safe");
+        warn("the star ends here; start it again: what was acked is safe");
         std::process::exit(EXIT_PANIC);
     }));
 }
@@ -284,7 +297,7 @@ fn recover_all(
     let mut logs = BTreeMap::new();
     for (log, found, took) in recovered {
         let found = found?;
-        eprintln!("{log}: {} ({} ms)", found.report, took.as_millis());
+        warn(&format!("{log}: {} ({} ms)", found.report, took.as_millis()));
         logs.insert(log, found);
     }
     Ok(logs)

@@ -3,7 +3,7 @@
 //! The first SIGTERM or SIGINT lets every core answer what it admitted and close its connections; a
 //! second one ends the process at once, which loses nothing that was acked.
 
-use crate::boot::ServeError;
+use crate::boot::{ServeError, warn};
 use crate::core::Notice;
 use crate::core::mailbox::{Mail, Sender};
 use nova_model::CoreId;
@@ -70,11 +70,11 @@ impl Signals {
                     },
                     () = told(&mut terminate, &mut interrupt) => {
                         if is_stopping {
-                            eprintln!("stopping at once");
+                            warn("stopping at once");
                             std::process::exit(EXIT_AT_ONCE);
                         }
                         is_stopping = true;
-                        eprintln!("stopping: what was admitted is answered first");
+                        warn("stopping: what was admitted is answered first");
                         for core in mail {
                             // A core that has ended needs no telling.
                             let _ended = core.send_async(Mail::Stop).await;

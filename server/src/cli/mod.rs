@@ -185,7 +185,9 @@ fn start_log(command: &Command) {
     });
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr)
+        // That stderr takes nothing more must not end a star; to say so would be said there.
+        .log_internal_errors(false);
     // A second log in one process would be a mistake of a test; the first one stays.
     let _first_stays = log.try_init();
 }
