@@ -109,3 +109,19 @@ async fn a_second_signal_ends_the_star_at_once() {
     let _star = home.start();
     assert_eq!(all_bodies(&client, &name).await.len(), 20);
 }
+
+/// A star whose words nobody takes any more serves and stops all the same. (It ended with a panic.)
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_star_that_nobody_listens_to_serves_and_stops() {
+    let mut home = Home::new(SITE);
+    let star = home.start();
+    let client = home.client();
+    let name = make_stream(&client, "unheard").await;
+    star.stop().expect_done();
+    home.wrap(&["sh", "-c", "exec \"$0\" \"$@\" > /dev/full 2>&1"]);
+    let star = home.begin();
+    let producer = producer(&client, &name);
+    let appended = in_time("an ack", producer.append(Record::new("x"))).await;
+    appended.expect("an ack");
+    star.stop().expect_done();
+}
