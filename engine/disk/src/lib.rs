@@ -29,6 +29,7 @@ mod failure;
 mod handles;
 mod identity;
 mod in_flight;
+mod in_place;
 mod layout;
 mod lock;
 mod operations;

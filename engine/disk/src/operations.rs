@@ -21,6 +21,7 @@ use crate::driver::{DriverConfig, READ_BYTES_MAX, SyncMode};
 use crate::failure::Attempt;
 use crate::handles::Handles;
 use crate::in_flight::Guard;
+use crate::in_place::InPlace;
 use crate::layout::Layout;
 use crate::segments::{self, Draft};
 use crate::writable::Writable;
@@ -49,6 +50,7 @@ pub(crate) type Outcome = Result<DiskResult, DiskError>;
 pub(crate) struct Operations {
     layout: Layout,
     sync: SyncMode,
+    in_place: Rc<InPlace>,
     writables: RefCell<BTreeMap<SegmentFile, Rc<Writable>>>,
     handles: Handles,
     /// One piece of zeros, shared by all background writes of that size.
@@ -61,6 +63,7 @@ impl Operations {
         Ok(Operations {
             layout: config.layout,
             sync: config.sync,
+            in_place: Rc::new(InPlace::new()),
             writables: RefCell::default(),
             handles: Handles::new(config.read_handles_max),
             zeros: Rc::new(zeros),
@@ -129,7 +132,8 @@ impl Operations {
         file: SegmentFile,
         attempt: &Attempt,
     ) -> Result<Writable, DiskError> {
-        let writable = Writable::open(&draft.path, self.sync, attempt).await?;
+        let writable =
+            Writable::open(&draft.path, self.sync, Rc::clone(&self.in_place), attempt).await?;
         let (layout, draft) = (self.layout.clone(), draft.clone());
         match blocking(move || segments::place(&layout, &draft, file)).await {
             Ok(()) => Ok(writable),

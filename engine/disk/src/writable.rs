@@ -12,6 +12,7 @@
 use crate::driver::SyncMode;
 use crate::failure::Attempt;
 use crate::in_flight::InFlight;
+use crate::in_place::InPlace;
 use crate::lock;
 use bytes::Bytes;
 use glommio::GlommioError;
@@ -19,10 +20,12 @@ use glommio::io::{DmaBuffer, DmaFile, OpenOptions};
 use nova_core::disk::{DiskError, DiskFailure};
 use nova_model::limits::BLOCK_BYTES;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use std::cell::Cell;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Instant;
 
 /// A file that is open for writing and locked.
 #[derive(Debug)]
@@ -31,6 +34,7 @@ pub(crate) struct Writable {
     sync: SyncMode,
     poisoned: Cell<bool>,
     in_flight: Rc<InFlight>,
+    in_place: Rc<InPlace>,
 }
 
 impl Writable {
@@ -38,6 +42,7 @@ impl Writable {
     pub(crate) async fn open(
         path: &Path,
         sync: SyncMode,
+        in_place: Rc<InPlace>,
         attempt: &Attempt,
     ) -> Result<Writable, DiskError> {
         let flags = match sync {
@@ -57,6 +62,7 @@ impl Writable {
             sync,
             poisoned,
             in_flight: Rc::default(),
+            in_place,
         };
         let error = match lock::try_lock(writable.descriptor()) {
             Ok(true) => return Ok(writable),
@@ -93,8 +99,46 @@ impl Writable {
         assert!(buffer.as_ptr().addr().is_multiple_of(BLOCK_BYTES));
         copy_padded(&parts, buffer.as_bytes_mut());
         drop(parts);
-        let written = self.file.write_at(buffer, offset).await;
-        self.settle(written, length, attempt).await
+        let begun = Instant::now();
+        let in_place = self.in_place.permits(length, begun);
+        let outcome = match in_place {
+            true => self.write_in_place(buffer.as_bytes(), offset, attempt),
+            false => {
+                let written = self.file.write_at(buffer, offset).await;
+                self.settle(written, length, attempt).await
+            }
+        };
+        let taken = begun.elapsed();
+        self.in_place.note(length, taken, in_place, begun + taken);
+        outcome
+    }
+
+    /// The same by blocking calls.
+    fn write_in_place(
+        &self,
+        buffer: &[u8],
+        offset: u64,
+        attempt: &Attempt,
+    ) -> Result<(), DiskError> {
+        let written = loop {
+            match rustix::io::pwrite(self.descriptor(), buffer, offset) {
+                Err(Errno::INTR) => {}
+                written => break written,
+            }
+        };
+        let mut outcome = match written {
+            Ok(done) if done == buffer.len() => Ok(()),
+            Ok(done) => Err(attempt.short(done)),
+            Err(error) => Err(attempt.failed(&error.into())),
+        };
+        if outcome.is_ok() && self.sync == SyncMode::Fdatasync {
+            let synced = rustix::fs::fdatasync(self.descriptor());
+            outcome = synced.map_err(|error| attempt.failed(&error.into()));
+        }
+        if outcome.is_err() {
+            self.poisoned.set(true);
+        }
+        outcome
     }
 
     /// Writes a buffer of zeros at `offset`, durably.
