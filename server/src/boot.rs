@@ -297,7 +297,11 @@ fn recover_all(
     let mut logs = BTreeMap::new();
     for (log, found, took) in recovered {
         let found = found?;
-        warn(&format!("{log}: {} ({} ms)", found.report, took.as_millis()));
+        warn(&format!(
+            "{log}: {} ({} ms)",
+            found.report,
+            took.as_millis()
+        ));
         logs.insert(log, found);
     }
     Ok(logs)

@@ -37,10 +37,10 @@ use nova_model::{Instant, SegmentId};
 use slot::{Phase, Slot};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Sizes of a first segment that are tried one after the other when a start has no space for a whole
-/// one: room for commands, which may free some; then the header alone, behind which a star at least
-/// serves what it has. Recovery has just cut the unused end of the segment before, so one of them
-/// fits unless somebody else took that space at once.
+/// Sizes of a first segment that are tried one after the other when a start has no space for a
+/// whole one: room for commands, which may free some; then the header alone, behind which a star at
+/// least serves what it has. Recovery has just cut the unused end of the segment before, so one of
+/// them fits unless somebody else took that space at once.
 const FIRST_SEGMENT_BYTES_SMALL: [u64; 2] = [1024 * 1024, BLOCK_BYTES as u64];
 
 /// How long the log waits before it tries again to make a segment file.

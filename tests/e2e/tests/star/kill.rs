@@ -289,7 +289,7 @@ fn judge(events: &[Event], path: &Path, seed: u64) {
     }
 }
 
-/// The producers of plain records, by the place of their stream, name and whether they are numbered.
+/// The producers of plain records: the place of their stream, name, whether they are numbered.
 fn begin_producers(run: &Arc<Run>, client: &Client, streams: &[StreamName]) -> JoinSet<()> {
     let kinds = [
         (0, "n0", true),
