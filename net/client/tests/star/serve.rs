@@ -3,13 +3,14 @@
 use super::{CORES, Shared};
 use bytes::Bytes;
 use nova_model::request::{
-    Answer, AppendOpen, AppendOpened, BucketInfo, CoreInfo, ReadOpen, ReadOpened, ReadStart,
-    Request, SessionAppend, StarInfo,
+    Answer, AppendOpen, AppendOpened, BucketInfo, CoreInfo, OneShotAppend, ReadOpen, ReadOpened,
+    ReadStart, Request, SessionAppend, StarInfo,
 };
 use nova_model::{
     Code, Conditions, CoreId, EncodedBatch, Epoch, Facts, Incarnation, Refusal, SequenceNumber,
     StreamName, Timestamp, WriterStamp,
 };
+use nova_proto::RequestId;
 use nova_proto::server::{Input, Lane};
 use nova_quic::server::{Connection, Endpoint};
 use nova_quic::{RecvStream, SendStream};
@@ -143,18 +144,32 @@ impl Served {
                 let answer = self.answer(request);
                 self.lane.answered(id, &answer);
             }
-            Input::AppendOnce(id, append, batch) => {
-                let result = self.redirect(&append.stream).and_then(|()| {
-                    let mut streams = self.shared.streams.borrow_mut();
-                    let stream = streams.get(&append.stream)?;
-                    stream.append(batch, &append.conditions, append.writer)
-                });
-                self.shared.changed.send_modify(|count| *count += 1);
-                self.lane.appended_once(id, &result);
-            }
+            Input::AppendOnce(id, append, batch) => return self.append_once(id, append, batch),
             Input::OpenRead(open) => self.open_read(open),
         }
         true
+    }
+
+    fn append_once(&mut self, id: RequestId, append: OneShotAppend, batch: EncodedBatch) -> bool {
+        let (refused, breaks, is_silent) = {
+            let mut knobs = self.shared.knobs.lock().expect("knobs");
+            knobs.batches += 1;
+            let batches = knobs.batches;
+            let breaks = knobs.break_every;
+            let breaks = breaks.is_some_and(|every| batches.is_multiple_of(every));
+            (knobs.refuse.pop(), breaks, knobs.is_silent)
+        };
+        let redirected = self.redirect(&append.stream);
+        let result = redirected.and(refused.map_or(Ok(()), Err)).and_then(|()| {
+            let mut streams = self.shared.streams.borrow_mut();
+            let stream = streams.get(&append.stream)?;
+            stream.append(batch, &append.conditions, append.writer)
+        });
+        self.shared.changed.send_modify(|count| *count += 1);
+        if !breaks && !is_silent {
+            self.lane.appended_once(id, &result);
+        }
+        !breaks
     }
 
     fn redirect(&self, _: &StreamName) -> Result<(), Refusal> {

@@ -422,3 +422,14 @@ impl FencedWrite {
         self.without != Some(safeguard)
     }
 }
+
+#[cfg(test)]
+mod fenced_tests;
+#[cfg(test)]
+mod model_tests;
+#[cfg(test)]
+mod random_tests;
+#[cfg(test)]
+mod scenario_tests;
+#[cfg(test)]
+mod world_tests;
