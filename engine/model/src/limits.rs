@@ -134,9 +134,9 @@ pub const CLIENT_KEYS_IN_FLIGHT_DEFAULT: usize = CONTROL_WINDOW_REQUESTS / 2;
 /// Longest update id.
 pub const UPDATE_ID_BYTES_MAX: usize = 64;
 /// Newest records of an entity whose update ids are known, by default.
-pub const ENTITY_HISTORY_RECORDS_DEFAULT: u64 = 16_384;
+pub const ENTITY_KNOWN_RECORDS_DEFAULT: u64 = 16_384;
 /// Most records of an entity whose update ids may be known.
-pub const ENTITY_HISTORY_RECORDS_MAX: u64 = 1024 * 1024;
+pub const ENTITY_KNOWN_RECORDS_MAX: u64 = 1024 * 1024;
 /// Entities that an entity writer remembers between two batches.
 pub const ENTITIES_REMEMBERED_MAX: usize = 65_536;
 /// Update ids of all remembered entities together, each of at most some 200 bytes.
@@ -163,7 +163,7 @@ const _: () = {
     assert!(INGRESS_BYTES_DEFAULT >= SESSION_WINDOW_BATCHES * BATCH_METERED_BYTES_MAX);
     assert!(LANE_OUTPUT_BYTES_MAX >= READER_CREDIT_BYTES);
     assert!(CLIENT_QUEUEING_BYTES_MAX >= BATCH_METERED_BYTES_MAX);
-    assert!(ENTITY_HISTORY_RECORDS_DEFAULT <= ENTITY_HISTORY_RECORDS_MAX);
-    assert!(ENTITY_HISTORY_RECORDS_MAX as usize <= ENTITY_IDS_REMEMBERED_MAX);
+    assert!(ENTITY_KNOWN_RECORDS_DEFAULT <= ENTITY_KNOWN_RECORDS_MAX);
+    assert!(ENTITY_KNOWN_RECORDS_MAX as usize <= ENTITY_IDS_REMEMBERED_MAX);
     assert!(STAR_CORES_MAX <= u8::MAX as usize + 1);
 };

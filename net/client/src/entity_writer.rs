@@ -20,7 +20,7 @@ use crate::keyed_batcher::{BatchError, KeyedBatcher};
 use crate::reader::{ReadItem, Reader};
 use nova_model::limits::{
     BATCH_METERED_BYTES_MAX, CLIENT_RETRY_BUDGET_US, ENTITY_ATTEMPT_US,
-    ENTITY_HISTORY_RECORDS_DEFAULT,
+    ENTITY_KNOWN_RECORDS_DEFAULT,
 };
 use nova_model::request::{ReadLimits, ReadOpen, ReadStart};
 use nova_model::{Conditions, FencingToken, Record, StreamId, StreamName};
@@ -34,14 +34,14 @@ use tokio::sync::oneshot;
 /// How an entity writer behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityWriterConfig {
-    /// The fencing token that its writes present. Whoever takes an entity over installs another
-    /// one ([`Client::fence`]); this writer's updates are refused `FENCED` from then on.
+    /// The fencing token that its writes present. Whoever takes an entity over installs one
+    /// that was never used ([`Client::fence`]); this writer's updates are refused `FENCED` then.
     pub fence: Option<FencingToken>,
     /// How many entities are written at once, and how many updates may wait.
     pub keys: KeyedConfig,
     /// Newest records of an entity whose update ids are known: an update that is sent again is
     /// recognised if fewer records were stored since. By default 16,384.
-    pub history: u64,
+    pub known_records: u64,
     /// How long a batch is tried from its first trouble on; by default 30 s.
     pub retry_budget: Duration,
     /// How long a read or write may be without progress before it is done again; by default 5 s.
@@ -53,7 +53,7 @@ impl Default for EntityWriterConfig {
         EntityWriterConfig {
             fence: None,
             keys: KeyedConfig::default(),
-            history: ENTITY_HISTORY_RECORDS_DEFAULT,
+            known_records: ENTITY_KNOWN_RECORDS_DEFAULT,
             retry_budget: Duration::from_micros(CLIENT_RETRY_BUDGET_US),
             attempt: Duration::from_micros(ENTITY_ATTEMPT_US),
         }
@@ -65,7 +65,7 @@ impl EntityWriterConfig {
         let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         WriteRules {
             fence: self.fence.clone(),
-            history: self.history,
+            known_records: self.known_records,
             retry_budget_us: us(self.retry_budget),
             attempt_us: us(self.attempt).max(1),
         }
@@ -94,7 +94,7 @@ impl Client {
         keys.batch_bytes_max = keys.batch_bytes_max.min(BATCH_METERED_BYTES_MAX);
         let shared = Arc::new(Shared {
             client: self.clone(),
-            memories: Mutex::new(Memories::new(rules.history)),
+            memories: Mutex::new(Memories::new(rules.known_records)),
             rules,
         });
         let batcher = KeyedBatcher::new(keys, move |entity, calls: Vec<Call>| {

@@ -6,7 +6,7 @@ use crate::writer::body;
 use nova_client::{Client, ReadItem, StreamName, read_from};
 
 /// Findings that are told; a broken run has one for nearly every record.
-const FINDINGS_MAX: usize = 20;
+pub const FINDINGS_MAX: usize = 10;
 
 /// What is wrong; empty if every update is there once, in order, where its answers said.
 pub async fn check(

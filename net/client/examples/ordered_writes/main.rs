@@ -1,6 +1,6 @@
 //! Several processes write the same entities, are killed at random, and the result is checked:
 //! `ordered_writes (--data DIR | --star HOST:PORT --ca CA.PEM) [--seconds 5] [--writers 3]
-//! [--entities 4] [--seed 1]`.
+//! [--entities 4] [--seed 1] [--careless]`.
 //!
 //! ```text
 //!   parent: entity 0: update 0, 1, 2 ...   each to two writers at once
@@ -13,6 +13,9 @@
 //! and then it sends an update again that was answered long ago. At the end it reads all entities:
 //! every update must be there once, in the order of issue, where each of its answers said. The
 //! exit code is 0 only then.
+//!
+//! With `--careless` the writers append with a plain producer instead, which is fine for a single
+//! process that keeps running. Here it stores updates twice, and the check says so.
 
 mod check;
 mod route;
@@ -34,6 +37,7 @@ struct Settings {
     writers: usize,
     entities: usize,
     seed: u64,
+    is_careless: bool,
 }
 
 /// Bounds of the run.
@@ -45,6 +49,9 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let done = match &args[..] {
         [verb, star, ca] if verb == "writer" => writer::run(star, ca).map(|()| true),
+        [verb, star, ca] if verb == "careless-writer" => {
+            writer::run_careless(star, ca).map(|()| true)
+        }
         _ => run(&args),
     };
     match done {
@@ -114,7 +121,9 @@ fn parse(args: &[String]) -> Result<Settings, Failure> {
     let (star, ca) = match (value("--data"), value("--star"), value("--ca")) {
         (Some(data), None, None) => {
             let data = PathBuf::from(data);
-            let star = std::fs::read_to_string(data.join("address"))?;
+            let path = data.join("address");
+            let star = std::fs::read_to_string(&path)
+                .map_err(|error| format!("{}: {error}; does the star run?", path.display()))?;
             (star.trim().to_owned(), data.join("tls/ca.pem"))
         }
         (None, Some(star), Some(ca)) => (star, PathBuf::from(ca)),
@@ -127,5 +136,6 @@ fn parse(args: &[String]) -> Result<Settings, Failure> {
         writers: number("--writers", 3, WRITERS_MAX as u64)? as usize,
         entities: number("--entities", 4, ENTITIES_MAX as u64)? as usize,
         seed: number("--seed", 1, u64::MAX)?,
+        is_careless: args.iter().any(|arg| arg == "--careless"),
     })
 }

@@ -5,7 +5,10 @@
 //! - What is stored follows from the line alone: a second process writes the same bytes.
 
 use crate::Failure;
-use nova_client::{Client, ClientConfig, EntityWriterConfig, Record, StreamName, Update};
+use nova_client::{
+    Client, ClientConfig, EntityWriterConfig, Producer, ProducerConfig, Record, StreamName, Update,
+};
+use std::collections::BTreeMap;
 use std::io::BufRead;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -17,15 +20,7 @@ const LINES_MAX: usize = 256;
 pub async fn run(star: &str, ca: &str) -> Result<(), Failure> {
     let client = Client::connect(ClientConfig::new(star, ca))?;
     let writer = client.entity_writer(EntityWriterConfig::default())?;
-    let (sender, mut lines) = mpsc::channel(LINES_MAX);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            let Ok(line) = line else { return };
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
+    let mut lines = lines();
     let mut waiting = JoinSet::new();
     loop {
         tokio::select! {
@@ -46,6 +41,47 @@ pub async fn run(star: &str, ca: &str) -> Result<(), Failure> {
     writer.close().await;
     client.close().await;
     Ok(())
+}
+
+/// As [`run`], with a producer for each entity: nothing is left out, nothing is conditional.
+#[tokio::main(flavor = "current_thread")]
+pub async fn run_careless(star: &str, ca: &str) -> Result<(), Failure> {
+    let client = Client::connect(ClientConfig::new(star, ca))?;
+    let mut producers: BTreeMap<usize, Producer> = BTreeMap::new();
+    let mut lines = lines();
+    let mut waiting = JoinSet::new();
+    loop {
+        tokio::select! {
+            line = lines.recv() => {
+                let Some(line) = line else { break };
+                let (name, entity, number) = parse(&line)?;
+                let record = Record::new(body(entity, number));
+                if let std::collections::btree_map::Entry::Vacant(place) = producers.entry(entity) {
+                    place.insert(client.producer(name, ProducerConfig::default())?);
+                }
+                let ticket = producers[&entity].append_async(record).await?;
+                waiting.spawn(async move { ticket.await.map(|done| (entity, number, done)) });
+            }
+            Some(done) = waiting.join_next() => {
+                let (entity, number, appended) = done??;
+                println!("{entity} {number} {} false", appended.start.sequence);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The lines of standard input.
+fn lines() -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel(LINES_MAX);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 /// What an update holds.

@@ -6,7 +6,7 @@
 //! | `SEQ_MISMATCH` | read again; at once if the write was a guess from memory |
 //! | no answer, or a refusal with the `retry` bit | read again after a wait; a doubt if not clean |
 //! | `FENCED` | all are told; if a write is in doubt, the stream is read once more before |
-//! | a read that starts at trimmed records | read the history again |
+//! | a read that starts at trimmed records | read the newest again |
 //! | another incarnation than an earlier batch had | forget it and begin anew, unless in doubt |
 //! | a read that starts behind a write in doubt | all are told, and that it is not certain |
 //! | no stream, and none was ever read | it is empty: whether it is created is the bucket's rule |
@@ -122,7 +122,7 @@ impl FencedWrite {
                 self.failed(at, Some(refusal));
             }
             Code::StreamNotFound | Code::PastTail if self.is_guess && self.doubt.is_none() => {
-                self.memory = Memory::new(self.memory.history());
+                self.memory = Memory::new(self.memory.known_records());
                 self.is_guess = false;
                 self.read(at.now);
             }

@@ -53,7 +53,7 @@ impl Rig {
         star.stream(&entity(0)).fence = token("mine");
         let rules = WriteRules {
             fence: Some(token("mine")),
-            history: 100,
+            known_records: 100,
             retry_budget_us: 10_000_000,
             attempt_us: 1_000_000,
         };
@@ -318,6 +318,26 @@ fn a_fenced_write_in_doubt_is_looked_for_once_more() {
 }
 
 #[test]
+fn a_fenced_write_that_cannot_be_looked_for_is_told_as_fenced_and_uncertain() {
+    let mut rig = Rig::new(&["a"], fresh());
+    rig.read();
+    rig.take_write();
+    rig.fail(lost());
+    rig.tick();
+    rig.read();
+    rig.take_write();
+    rig.fail(refused(Code::Fenced));
+    while !rig.write.is_over() {
+        match rig.next() {
+            Some(_) => rig.fail(refused(Code::Unavailable)),
+            None => rig.tick(),
+        }
+    }
+    let told = rig.error();
+    assert!(told.is_fenced() && !told.is_clean());
+}
+
+#[test]
 fn a_doubt_ends_when_the_stream_has_gone_past_it() {
     let mut rig = Rig::new(&["a"], fresh());
     rig.read();
@@ -416,11 +436,11 @@ fn an_acknowledgement_that_does_not_fit_is_not_believed() {
 #[test]
 fn rules_outside_their_limits_are_refused() {
     WriteRules::default().check().expect("the defaults fit");
-    for history in [0, nova_model::limits::ENTITY_HISTORY_RECORDS_MAX + 1] {
+    for known_records in [0, nova_model::limits::ENTITY_KNOWN_RECORDS_MAX + 1] {
         let rules = WriteRules {
-            history,
+            known_records,
             ..WriteRules::default()
         };
-        rules.check().expect_err("a history outside its limits");
+        rules.check().expect_err("a number outside its limits");
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   stream:   ... | a . b c . d | e f
-//!                 ^ history     ^ next: read up to here; what is behind is not known
+//!                 ^ known from  ^ next: read up to here; what is behind is not known
 //! ```
 //! # Invariants
 //! - A memory holds durable facts of one incarnation only: it is never wrong, only incomplete,
 //!   and a write on condition that the tail is `next` tells.
-//! - It holds at most the ids of the newest `history` records before `next`.
+//! - It holds at most the ids of the newest `known_records` records before `next`.
 //! - All memories together are bounded in entities and in ids; the one that was used longest ago
 //!   is forgotten first, and is read again when it is needed.
 
@@ -29,7 +29,7 @@ pub(crate) struct Stored {
 /// What is known of one entity.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    history: u64,
+    known_records: u64,
     stream_id: Option<StreamId>,
     next: Option<SequenceNumber>,
     known: BTreeMap<Bytes, Stored>,
@@ -37,10 +37,10 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Nothing is known; the ids of the newest `history` records will be.
-    pub fn new(history: u64) -> Memory {
+    /// Nothing is known; the ids of the newest `known_records` records will be.
+    pub fn new(known_records: u64) -> Memory {
         Memory {
-            history,
+            known_records,
             stream_id: None,
             next: None,
             known: BTreeMap::new(),
@@ -53,15 +53,15 @@ impl Memory {
         self.order.len()
     }
 
-    pub(crate) fn history(&self) -> u64 {
-        self.history
+    pub(crate) fn known_records(&self) -> u64 {
+        self.known_records
     }
 
     pub(crate) fn stream_id(&self) -> Option<StreamId> {
         self.stream_id
     }
 
-    /// All before is known, as far as the history goes; `None` if nothing is.
+    /// All before is known, as far back as ids are known; `None` if nothing is.
     pub(crate) fn next(&self) -> Option<SequenceNumber> {
         self.next
     }
@@ -74,7 +74,7 @@ impl Memory {
     pub(crate) fn read_start(&self) -> ReadStart {
         match (self.stream_id, self.next) {
             (Some(_), Some(next)) => ReadStart::Sequence(next),
-            _ => ReadStart::TailOffset(self.history),
+            _ => ReadStart::TailOffset(self.known_records),
         }
     }
 
@@ -91,7 +91,7 @@ impl Memory {
         self.next = Some(SequenceNumber(0));
     }
 
-    /// Records behind `next` are trimmed already: a read starts with the history again.
+    /// Records behind `next` are trimmed already: a read starts with the newest ones again.
     pub(crate) fn lose_place(&mut self) {
         self.next = None;
         self.known.clear();
@@ -112,11 +112,11 @@ impl Memory {
         self.order.push_back((at, id));
     }
 
-    /// All before `next` is known now; what is older than the history is forgotten.
+    /// All before `next` is known now; what is older than the newest is forgotten.
     pub(crate) fn advance(&mut self, next: SequenceNumber) {
         self.next = Some(next);
         while let Some((at, _)) = self.order.front()
-            && at.0.saturating_add(self.history) < next.0
+            && at.0.saturating_add(self.known_records) < next.0
         {
             let Some((at, id)) = self.order.pop_front() else {
                 break;
@@ -131,7 +131,7 @@ impl Memory {
 /// The memories of entities between their batches.
 #[derive(Debug)]
 pub struct Memories {
-    history: u64,
+    known_records: u64,
     entities: BTreeMap<StreamName, (u64, Memory)>,
     by_use: BTreeMap<u64, StreamName>,
     uses: u64,
@@ -140,10 +140,10 @@ pub struct Memories {
 }
 
 impl Memories {
-    /// No memories yet; each will have this history.
-    pub fn new(history: u64) -> Memories {
+    /// No memories yet; each will know this many records.
+    pub fn new(known_records: u64) -> Memories {
         Memories {
-            history,
+            known_records,
             entities: BTreeMap::new(),
             by_use: BTreeMap::new(),
             uses: 0,
@@ -155,7 +155,7 @@ impl Memories {
     /// Takes the memory of an entity out, or begins one.
     pub fn take(&mut self, entity: &StreamName) -> Memory {
         let Some((used, memory)) = self.entities.remove(entity) else {
-            return Memory::new(self.history);
+            return Memory::new(self.known_records);
         };
         self.by_use.remove(&used);
         self.ids -= memory.ids();

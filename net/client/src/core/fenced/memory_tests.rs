@@ -4,8 +4,8 @@ use super::*;
 use crate::core::fenced::update::Update;
 use nova_model::Record;
 
-fn learned(history: u64, records: u64) -> Memory {
-    let mut memory = Memory::new(history);
+fn learned(known_records: u64, records: u64) -> Memory {
+    let mut memory = Memory::new(known_records);
     memory.begin(StreamId(1), SequenceNumber(0));
     for at in 0..records {
         learn(&mut memory, at, &at.to_string());
@@ -46,7 +46,7 @@ fn an_id_that_is_stored_twice_is_known_while_one_of_them_is() {
 }
 
 #[test]
-fn without_a_place_the_history_is_read() {
+fn without_a_place_the_newest_records_are_read() {
     let mut memory = Memory::new(5);
     assert_eq!(memory.read_start(), ReadStart::TailOffset(5));
     memory.begin_absent();

@@ -19,9 +19,9 @@
 //! a memory begins with the write, and its condition tells whether the memory is complete.
 //!
 //! # What is guaranteed
-//! An update is stored once if it is sent again before `history` further records are stored in
-//! its entity, and before it is trimmed. All writers of an entity have to write like this, with at
-//! least the history that their clients' lateness needs.
+//! An update is stored once if it is sent again before `known_records` further records are stored in
+//! its entity, and before it is trimmed. All writers of an entity have to write like this, with as
+//! many known records as their clients' lateness needs.
 //!
 //! # Invariants
 //! - An update is resolved once, and with a position only when it is durable.
@@ -29,7 +29,8 @@
 //!   and the fencing token if there is one.
 //! - After a write that was refused, lost or late the stream is read again before the next.
 //! - `is_clean` is true only if no attempt can be stored: a doubt about a write at `m` ends when
-//!   the stream is read past `m`, or when the token that it presented is no longer installed.
+//!   the stream is read past `m`, or when another token than it presented is installed. So a token
+//!   is for one owner: it is not installed again once another one was.
 //!
 //! # Not here
 //! - Which updates ride together, one batch of an entity at a time: [`KeyedQueue`].
@@ -47,8 +48,8 @@ use crate::core::retry::Patience;
 use bytes::Bytes;
 use memory::{Memory, Stored};
 use nova_model::limits::{
-    CLIENT_RETRY_BUDGET_US, ENTITY_ATTEMPT_US, ENTITY_HISTORY_RECORDS_DEFAULT,
-    ENTITY_HISTORY_RECORDS_MAX,
+    CLIENT_RETRY_BUDGET_US, ENTITY_ATTEMPT_US, ENTITY_KNOWN_RECORDS_DEFAULT,
+    ENTITY_KNOWN_RECORDS_MAX,
 };
 use nova_model::request::ReadStart;
 use nova_model::{Conditions, FencingToken, Instant, Record, Refusal, SequenceNumber, StreamId};
@@ -62,7 +63,7 @@ pub struct WriteRules {
     /// The fencing token that every write presents.
     pub fence: Option<FencingToken>,
     /// Newest records of an entity whose ids are known.
-    pub history: u64,
+    pub known_records: u64,
     /// How long a batch is tried from its first trouble on, in microseconds.
     pub retry_budget_us: u64,
     /// How long a read or a write may be without any progress, in microseconds.
@@ -73,7 +74,7 @@ impl Default for WriteRules {
     fn default() -> WriteRules {
         WriteRules {
             fence: None,
-            history: ENTITY_HISTORY_RECORDS_DEFAULT,
+            known_records: ENTITY_KNOWN_RECORDS_DEFAULT,
             retry_budget_us: CLIENT_RETRY_BUDGET_US,
             attempt_us: ENTITY_ATTEMPT_US,
         }
@@ -84,10 +85,10 @@ impl WriteRules {
     /// Refuses rules outside their limits: `INVALID`, with the field.
     pub fn check(&self) -> Result<(), Refusal> {
         self.fence.as_ref().map_or(Ok(()), FencingToken::check)?;
-        if self.history == 0 || self.history > ENTITY_HISTORY_RECORDS_MAX {
-            let limit = Some(ENTITY_HISTORY_RECORDS_MAX);
-            let message = format!("history is 1 to {ENTITY_HISTORY_RECORDS_MAX} records");
-            return Err(Refusal::invalid("history", limit, message));
+        if self.known_records == 0 || self.known_records > ENTITY_KNOWN_RECORDS_MAX {
+            let limit = Some(ENTITY_KNOWN_RECORDS_MAX);
+            let message = format!("known_records is 1 to {ENTITY_KNOWN_RECORDS_MAX} records");
+            return Err(Refusal::invalid("known_records", limit, message));
         }
         Ok(())
     }
@@ -383,6 +384,9 @@ impl FencedWrite {
     }
 
     fn give_up(&mut self) {
+        if let Some(refusal) = self.verdict.take() {
+            return self.refuse(refusal);
+        }
         let last = self.last.take().map(Box::new);
         self.fail(UpdateError::Unavailable {
             last,

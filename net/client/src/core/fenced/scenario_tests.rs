@@ -347,13 +347,13 @@ fn one_batch_of_an_entity_at_a_time_keeps_the_order() {
     assert!(case(true).is_err(), "nobody missed the one batch at a time");
 }
 
-/// An update that is older than the history is written again: that is where the guarantee ends.
+/// An update that is older than all known records is written again: that is where the guarantee ends.
 #[test]
-fn the_guarantee_ends_with_the_history() {
+fn the_guarantee_ends_with_the_known_records() {
     let stored = |between: usize| {
         let mut world = World::new(Plan {
             rules: WriteRules {
-                history: 8,
+                known_records: 8,
                 ..WriteRules::default()
             },
             ..Plan::default()

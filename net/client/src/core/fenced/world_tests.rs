@@ -114,6 +114,9 @@ pub struct Answered {
     pub result: Result<Applied, UpdateError>,
 }
 
+/// Says what becomes of each request.
+pub type Fates = Box<dyn FnMut(&mut Dice, Request) -> Fate>;
+
 /// How a world is set up.
 pub struct Plan {
     pub seed: u64,
@@ -122,7 +125,7 @@ pub struct Plan {
     pub rules: WriteRules,
     pub without: Option<Safeguard>,
     pub overlaps: bool,
-    pub fate: Box<dyn FnMut(&mut Dice, Request) -> Fate>,
+    pub fate: Fates,
 }
 
 impl Default for Plan {
@@ -132,7 +135,7 @@ impl Default for Plan {
             processes: 2,
             entities: 1,
             rules: WriteRules {
-                history: 256,
+                known_records: 256,
                 retry_budget_us: 60_000_000,
                 attempt_us: 1_000_000,
                 ..WriteRules::default()
@@ -491,7 +494,7 @@ impl Process {
         Process {
             life,
             queue,
-            memories: Memories::new(plan.rules.history),
+            memories: Memories::new(plan.rules.known_records),
             running: BTreeMap::new(),
         }
     }
