@@ -24,7 +24,7 @@ use crate::in_flight::Guard;
 use crate::in_place::InPlace;
 use crate::layout::Layout;
 use crate::segments::{self, Draft};
-use crate::writable::Writable;
+use crate::writable::{Writable, executor_run};
 use bytes::{Bytes, BytesMut};
 use glommio::executor;
 use glommio::io::{DmaBuffer, DmaFile};
@@ -36,6 +36,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Instant;
 
 /// Reads and zeros are done in pieces of this size, one after the other, because a commit that
 /// meets one at the device waits for it. Measured on virtio with a write-back cache, a 4 KiB commit
@@ -63,7 +64,7 @@ impl Operations {
         Ok(Operations {
             layout: config.layout,
             sync: config.sync,
-            in_place: Rc::new(InPlace::new()),
+            in_place: Rc::new(InPlace::new(Instant::now(), executor_run())),
             writables: RefCell::default(),
             handles: Handles::new(config.read_handles_max),
             zeros: Rc::new(zeros),

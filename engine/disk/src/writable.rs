@@ -15,8 +15,8 @@ use crate::in_flight::InFlight;
 use crate::in_place::InPlace;
 use crate::lock;
 use bytes::Bytes;
-use glommio::GlommioError;
 use glommio::io::{DmaBuffer, DmaFile, OpenOptions};
+use glommio::{GlommioError, executor};
 use nova_core::disk::{DiskError, DiskFailure};
 use nova_model::limits::BLOCK_BYTES;
 use rustix::fs::OFlags;
@@ -25,7 +25,7 @@ use std::cell::Cell;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A file that is open for writing and locked.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Writable {
         copy_padded(&parts, buffer.as_bytes_mut());
         drop(parts);
         let begun = Instant::now();
-        let in_place = self.in_place.permits(length, begun);
+        let in_place = self.in_place.permits(length, begun, executor_run);
         let outcome = match in_place {
             true => self.write_in_place(buffer.as_bytes(), offset, attempt),
             false => {
@@ -198,6 +198,11 @@ impl Writable {
         // closes it but dropping the last reference to that file.
         unsafe { BorrowedFd::borrow_raw(self.file.as_raw_fd()) }
     }
+}
+
+/// How long this thread's executor has run tasks so far.
+pub(crate) fn executor_run() -> Duration {
+    executor().executor_stats().executor_runtime()
 }
 
 /// Copies the parts one after the other and fills the rest with zeros.

@@ -97,7 +97,11 @@ proptest! {
     }
 
     #[test]
-    fn any_flipped_bit_is_found(body in prop::collection::vec(any::<u8>(), 1..300), at in any::<prop::sample::Index>(), bit in 0u8..8) {
+    fn any_flipped_bit_is_found(
+        body in prop::collection::vec(any::<u8>(), 1..300),
+        at in any::<prop::sample::Index>(),
+        bit in 0u8..8,
+    ) {
         let batch = encode(&[Record::new(body)]);
         let mut bytes = batch.bytes().to_vec();
         let at = at.index(bytes.len());
@@ -108,7 +112,9 @@ proptest! {
     }
 
     #[test]
-    fn noise_with_a_right_checksum_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn noise_with_a_right_checksum_never_panics(
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+    ) {
         let bytes = Bytes::from(bytes);
         let checksum = Checksum::of(&bytes);
         if let Ok(batch) = EncodedBatch::check(bytes, checksum) {

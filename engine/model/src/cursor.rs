@@ -41,7 +41,8 @@ impl ReadCursor {
         self.next
     }
 
-    /// What is left of the limits; a read resumed at [`ReadCursor::next`] with them brings the rest.
+    /// What is left of the limits; a read resumed at [`ReadCursor::next`] with them brings the
+    /// rest.
     pub fn remaining(&self) -> ReadLimits {
         self.limits
     }
