@@ -1,4 +1,4 @@
-//! The keyed batcher: runs the caller's function on batches of inputs, one batch of a key at a time.
+//! The keyed batcher: runs a caller's function on batches of inputs, one batch of a key at a time.
 //!
 //! # Invariants
 //! - Each caller gets the output of its own input, or the error of its batch.

@@ -111,9 +111,12 @@ pub struct KeyedQueue<K, T> {
     running: usize,
     waiting: usize,
     waiting_bytes: usize,
-    /// A variant without the safeguard, for the tests that show that it is needed.
+    /// Variants without a safeguard, for the tests that show that it is needed: batches of a key
+    /// overlap; a key keeps its turn.
     #[cfg(test)]
     pub(crate) overlaps: bool,
+    #[cfg(test)]
+    keeps_turn: bool,
 }
 
 impl<K: Ord + Clone, T> KeyedQueue<K, T> {
@@ -128,6 +131,8 @@ impl<K: Ord + Clone, T> KeyedQueue<K, T> {
             waiting_bytes: 0,
             #[cfg(test)]
             overlaps: false,
+            #[cfg(test)]
+            keeps_turn: false,
         }
     }
 
@@ -227,6 +232,10 @@ impl<K: Ord + Clone, T> KeyedQueue<K, T> {
         if may_run && !lane.is_ready && !lane.waiting.is_empty() {
             lane.is_ready = true;
             self.ready.push_back(key.clone());
+            #[cfg(test)]
+            if self.keeps_turn {
+                self.ready.rotate_right(1);
+            }
         }
     }
 

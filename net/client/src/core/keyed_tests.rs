@@ -58,6 +58,38 @@ fn keys_take_turns_however_much_each_of_them_has() {
     assert_eq!(turns, "abcabaa");
 }
 
+/// How many batches run before the single input of a key behind a busy one, on virtual time: each
+/// batch takes a millisecond, and the busy key gets three inputs in each.
+fn turns_until_served(keeps_turn: bool) -> Option<u64> {
+    let mut queue = KeyedQueue::new(KeyedConfig {
+        keys_in_flight: 1,
+        ..config()
+    });
+    queue.keeps_turn = keeps_turn;
+    let push = |queue: &mut KeyedQueue<char, u64>, key, time| {
+        queue.push(key, time, 1).expect("there is room");
+    };
+    (0..3).for_each(|_| push(&mut queue, 'a', 0));
+    let mut running = queue.poll_batch();
+    push(&mut queue, 'b', 0);
+    for time in 1..1_000 {
+        (0..3).for_each(|_| push(&mut queue, 'a', time));
+        let (done, _) = running.take()?;
+        queue.handle_done(&done);
+        if done == 'b' {
+            return Some(time);
+        }
+        running = queue.poll_batch();
+    }
+    None
+}
+
+#[test]
+fn a_busy_key_does_not_starve_the_others() {
+    assert_eq!(turns_until_served(false), Some(2));
+    assert_eq!(turns_until_served(true), None, "nobody missed the turns");
+}
+
 #[test]
 fn a_batch_keeps_its_limits_and_a_larger_input_runs_alone() {
     let mut queue = KeyedQueue::new(config());

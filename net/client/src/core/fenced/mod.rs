@@ -19,9 +19,9 @@
 //! a memory begins with the write, and its condition tells whether the memory is complete.
 //!
 //! # What is guaranteed
-//! An update is stored once if it is sent again before `known_records` further records are stored in
-//! its entity, and before it is trimmed. All writers of an entity have to write like this, with as
-//! many known records as their clients' lateness needs.
+//! An update is stored once if it is sent again before `known_records` further records are stored
+//! in its entity, and before it is trimmed. All writers of an entity have to write like this, with
+//! as many known records as their clients' lateness needs.
 //!
 //! # Invariants
 //! - An update is resolved once, and with a position only when it is durable.
@@ -427,6 +427,8 @@ impl FencedWrite {
     }
 }
 
+#[cfg(test)]
+mod dice_tests;
 #[cfg(test)]
 mod fenced_tests;
 #[cfg(test)]

@@ -6,7 +6,8 @@
 //! safeguard: over the same seeds each of them has to be found out.
 
 use super::Safeguard;
-use super::world_tests::{Dice, Fate, Plan, Request, World};
+use super::dice_tests::Dice;
+use super::world_tests::{Fate, Plan, Request, World};
 use nova_model::{Code, Facts, Refusal};
 
 const SEEDS: u64 = 400;

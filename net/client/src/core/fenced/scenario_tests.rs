@@ -5,10 +5,10 @@
 //! needs: then the checker has to find something.
 
 use super::model_tests::entity;
-use super::outcome::UpdateError;
+use super::outcome::{Applied, UpdateError};
 use super::world_tests::{Fate, Plan, World, ids};
 use super::{Safeguard, WriteRules};
-use nova_model::{Code, Facts, FencingToken, Record, Refusal};
+use nova_model::{Code, Facts, FencingToken, Record, Refusal, SequenceNumber};
 
 /// Runs a case with all safeguards, and without each of those named.
 fn needs(case: impl Fn(Option<Safeguard>) -> Result<(), String>, safeguards: &[Safeguard]) {
@@ -106,9 +106,15 @@ fn a_late_retry_elsewhere_is_answered_with_what_is_stored() {
             world.run();
             let all: Vec<_> = world.answers.iter().map(|answer| &answer.result).collect();
             let retries = &all[2..];
-            let same = |result: &&Result<_, _>| matches!(result, Ok(super::outcome::Applied { at, duplicate: true }) if at.0 == 0);
+            let first = Applied {
+                at: SequenceNumber(0),
+                duplicate: true,
+            };
             expect(retries.len() == 2, "both retries are answered")?;
-            expect(retries.iter().all(same), "with the place of the first")?;
+            expect(
+                retries.iter().all(|it| **it == Ok(first)),
+                "with the place of the first",
+            )?;
             world.check()
         },
         &[Safeguard::LeaveOut],
@@ -347,7 +353,7 @@ fn one_batch_of_an_entity_at_a_time_keeps_the_order() {
     assert!(case(true).is_err(), "nobody missed the one batch at a time");
 }
 
-/// An update that is older than all known records is written again: that is where the guarantee ends.
+/// An update that is older than all known records is written again: there the guarantee ends.
 #[test]
 fn the_guarantee_ends_with_the_known_records() {
     let stored = |between: usize| {

@@ -10,6 +10,7 @@
 //! has no answer again, in order, wherever its entity is routed then. [`World::check`] is the
 //! checker that every safeguard's absence has to wake.
 
+use super::dice_tests::Dice;
 use super::memory::Memories;
 use super::model_tests::{ModelStar, ReadAnswer, entity};
 use super::outcome::{Applied, UpdateError};
@@ -21,23 +22,6 @@ use crate::core::outcome::{Ambiguity, AppendError};
 use nova_model::request::ReadStart;
 use nova_model::{Conditions, Instant, Record, Refusal, SequenceNumber, StreamId};
 use std::collections::BTreeMap;
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.roll() % bound
-    }
-}
 
 /// What becomes of a request: delays in microseconds, `None` if it gets lost.
 #[derive(Debug, Clone)]
