@@ -99,6 +99,8 @@ fn quinn_and_glommio_stay_behind_their_crates() {
         };
         assert_eq!(rules(folder, SECTIONS[0], "glommio"), expected, "{folder}");
     }
+    assert_eq!(rules("net/client", SECTIONS[1], "glommio"), [""; 0]);
+    assert_eq!(rules("bench", SECTIONS[1], "glommio"), ["kept"]);
 }
 
 #[test]
