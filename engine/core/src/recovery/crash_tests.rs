@@ -35,8 +35,12 @@ fn logs() -> Vec<(&'static str, MemoryDisk, RecoveryOptions)> {
     disk.indexes.clear();
     logs.push(("the same without indexes", disk.clone(), plain));
     disk.files.retain(|number, _| *number == 3);
-    logs.push(("only the last word is left", disk.clone(), plain));
-    logs.push(("only the last word is left, adopted", disk, closing));
+    logs.push(("only the last word is left", disk.clone(), ALLOW));
+    let allowed = RecoveryOptions {
+        allow_corrupt: true,
+        ..closing
+    };
+    logs.push(("only the last word is left, adopted", disk, allowed));
 
     let damaged = Log::new(2, 4);
     let mut disk = damaged.disk();

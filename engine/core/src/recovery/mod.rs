@@ -36,7 +36,7 @@ use crate::planted::{PlantedBug, PlantedBugs};
 use crate::segment::{Checks, LogEnd, SegmentHeader};
 use crate::state::StreamState;
 use nova_model::limits::BLOCK_BYTES;
-use nova_model::{Incarnation, LogId, SegmentId, SegmentNumber, StarId, StreamId};
+use nova_model::{GroupNumber, Incarnation, LogId, SegmentId, SegmentNumber, StarId, StreamId};
 use roles::Role;
 use scan::{Ending, Scanned, Task, scan};
 use std::sync::Arc;
@@ -293,10 +293,32 @@ impl Recovery<'_> {
             }
             return Ok(held);
         }
-        Ok(if said.last_group > held.last_group {
-            said
-        } else {
-            held
+        match said.segment {
+            Some(segment) if said.last_group > held.last_group => {
+                self.check_given_up(segment, said.last_group)?;
+                Ok(said)
+            }
+            Some(_) | None => Ok(held),
+        }
+    }
+
+    /// The last segment with groups holds the newest state of every stream that is in it: a log
+    /// without it would give their positions out again.
+    fn check_given_up(&self, missing: SegmentId, last: GroupNumber) -> Result<(), RecoveryError> {
+        if self.options.allow_corrupt || self.options.planted.has(PlantedBug::NoSeal) {
+            return Ok(());
+        }
+        let file = SegmentFile {
+            log: missing.log,
+            number: missing.number,
+        };
+        let span = DamagedSpan {
+            offset: 0,
+            length: 0,
+        };
+        Err(RecoveryError::Damaged {
+            range: Box::new(accepted_range(file, span, Vec::new())),
+            flaw: Flaw::Missing { last },
         })
     }
 

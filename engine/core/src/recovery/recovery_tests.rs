@@ -1,6 +1,6 @@
 //! Logs as a stop leaves them: what is found, what is cut, what becomes a spare file.
 
-use super::memory_disk::{Log, MemoryDisk, found, run, summary};
+use super::memory_disk::{ALLOW, Log, MemoryDisk, found, run, summary};
 use super::*;
 use crate::segment::samples::{Image, LOG, STAR, file, id};
 use crate::segment::{SegmentHeader, blocks};
@@ -236,7 +236,7 @@ fn a_segment_without_groups_seals_the_one_before_and_becomes_a_spare_file() {
 }
 
 #[test]
-fn the_last_word_about_a_forgotten_log_is_kept() {
+fn a_log_whose_last_groups_are_gone_is_refused_and_its_last_word_is_kept() {
     let mut log = Log::new(2, 3);
     let end = log.end();
     log.begin(3, 3);
@@ -247,13 +247,23 @@ fn the_last_word_about_a_forgotten_log_is_kept() {
         disk.indexes.remove(number);
     });
     disk.indexes.clear();
-    let recovered = found(&mut disk);
+    let refused = run(&mut disk.restarted(), RecoveryOptions::default());
+    let Err(RecoveryError::Damaged { range, flaw }) = refused else {
+        panic!("positions would be given out again");
+    };
+    let last = end.last_group;
+    assert_eq!(
+        (range.file.number, flaw),
+        (SegmentNumber(2), Flaw::Missing { last })
+    );
+    let recovered = run(&mut disk, ALLOW).expect("allowed");
     assert_eq!(recovered.end, end);
     assert!(recovered.indexes.is_empty());
     assert_eq!(recovered.next_number, SegmentNumber(5));
     assert_eq!(disk.recycled, [3]);
     assert_eq!(disk.files.keys().copied().collect::<Vec<_>>(), [4]);
-    assert_eq!(found(&mut disk.restarted()).end, end);
+    let again = run(&mut disk.restarted(), ALLOW).expect("allowed");
+    assert_eq!(again.end, end);
 }
 
 #[test]

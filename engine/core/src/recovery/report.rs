@@ -201,6 +201,12 @@ pub enum Flaw {
     /// The segment was sealed with groups in it, and none is there.
     #[error("the segment was sealed with groups in it, and nothing of it can be read")]
     Emptied,
+    /// The segment with the log's last groups is not there, and that one is never given up.
+    #[error("the segment is not there, and the log ends in it with {last}")]
+    Missing {
+        /// The last group of the log, as the next segment's header says.
+        last: GroupNumber,
+    },
     /// An index that was just stored reads otherwise.
     #[error("an index that was just stored cannot be read back: {0}")]
     Index(IndexDamage),
