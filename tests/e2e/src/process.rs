@@ -5,9 +5,11 @@
 //!   by a number that another process may have got meanwhile.
 //! - Dropped, the child is killed and reaped.
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -164,6 +166,14 @@ impl Process {
     pub fn signal(&self, signal: Signal) {
         // It fails only for a process that has ended.
         let _ended = pidfd_send_signal(&self.handle, signal);
+    }
+
+    /// Stops it with SIGSTOP: when this returns, none of its threads runs until SIGCONT.
+    #[track_caller]
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+        let stopped = waitid(WaitId::PidFd(self.handle.as_fd()), WaitIdOptions::STOPPED);
+        assert!(matches!(stopped, Ok(Some(_))), "{} has ended", self.name);
     }
 
     /// Waits for a line of stdout.

@@ -2,21 +2,11 @@
 
 use crate::{
     SITE, all_bodies, append_once, in_time, make_stream, numbered, producer, refusal, stream,
+    token, with_fence,
 };
 use nova_client::*;
 use nova_e2e::home::Home;
 use nova_model::{WriterId, WriterStamp};
-
-fn token(text: &str) -> FencingToken {
-    FencingToken::parse(text).expect("a legal token")
-}
-
-fn with_fence(text: &str) -> ProducerConfig {
-    ProducerConfig {
-        fence: Some(token(text)),
-        ..ProducerConfig::default()
-    }
-}
 
 /// Contract 2.3: `match_seq_num` is judged with all earlier admitted batches applied.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,10 +8,14 @@ mod bad_input;
 mod cli;
 mod conditions;
 mod damage;
+mod fencing;
 mod full_disk;
 mod kill;
+mod pipelines;
+mod policy;
 mod raw;
 mod recovery;
+mod repeats;
 mod restart;
 mod shutdown;
 mod start_failures;
@@ -19,12 +23,13 @@ mod streams;
 
 use bytes::Bytes;
 use nova_client::{
-    AppendOnce, Appended, BucketName, BucketSettings, Client, ClientError, Code, Producer,
-    ProducerConfig, ReadBatch, ReadItem, ReadOpen, Record, Refusal, StreamName, StreamSettings,
-    read_from,
+    AppendOnce, Appended, BucketName, BucketSettings, Client, ClientError, Code, Conditions,
+    FencingToken, Producer, ProducerConfig, ProducerPolicy, ReadBatch, ReadItem, ReadOpen, Record,
+    Refusal, StreamName, StreamSettings, read_from,
 };
 use nova_e2e::home::{Home, Site};
 use nova_e2e::process::PATIENCE;
+use nova_model::request::AppendOpen;
 use std::path::PathBuf;
 
 /// Where the binary is and where data directories lie: beside the build, on its file system.
@@ -57,6 +62,46 @@ async fn make_stream(client: &Client, key: &str) -> StreamName {
     let made = client.create_stream(stream(key), StreamSettings::default());
     in_time("a stream", made).await.expect("a stream");
     stream(key)
+}
+
+/// Makes a stream with this policy in the tests' bucket, which must be there.
+async fn make_with_policy(client: &Client, key: &str, policy: ProducerPolicy) -> StreamName {
+    let settings = StreamSettings {
+        policy: Some(policy),
+        ..StreamSettings::default()
+    };
+    let made = client.create_stream(stream(key), settings);
+    in_time("a stream", made).await.expect("a stream");
+    stream(key)
+}
+
+/// A fencing token.
+fn token(text: &str) -> FencingToken {
+    FencingToken::parse(text).expect("a legal token")
+}
+
+/// Producer settings with a fencing token.
+fn with_fence(text: &str) -> ProducerConfig {
+    ProducerConfig {
+        fence: Some(token(text)),
+        ..ProducerConfig::default()
+    }
+}
+
+/// Installs a token whatever is there; the tail it was installed at.
+async fn fence(client: &Client, name: &StreamName, text: &str) -> u64 {
+    let fence = client.fence(name.clone(), token(text), Conditions::default());
+    let tail = in_time("a fence", fence).await.expect("a fence");
+    tail.sequence.0
+}
+
+/// The open frame of an append session without a writer.
+fn append_open(name: &StreamName, fence: Option<&str>) -> AppendOpen {
+    AppendOpen {
+        stream: name.clone(),
+        fence: fence.map(token),
+        writer: None,
+    }
 }
 
 /// A producer with the default settings.

@@ -3,8 +3,9 @@
 use crate::in_time;
 use bytes::Bytes;
 use nova_e2e::home::Home;
-use nova_model::request::Request;
-use nova_proto::client::{ControlEvent, ControlLane};
+use nova_model::request::{Ack, AppendOpen, AppendOpened, OneShotAppend, Request, SessionAppend};
+use nova_model::{Code, EncodedBatch, Record, Refusal};
+use nova_proto::client::{AppendEvent, AppendLane, ControlEvent, ControlLane};
 use nova_quic::client::{ClientEndpoint, Connection};
 use nova_quic::error::{QuicError, ReadError};
 use nova_quic::params::ClientParams;
@@ -27,6 +28,12 @@ pub struct RawLane {
 pub struct RawControl {
     lane: RawLane,
     rules: ControlLane,
+}
+
+/// An append session.
+pub struct RawSession {
+    lane: RawLane,
+    rules: AppendLane,
 }
 
 /// What a lane came to.
@@ -72,6 +79,85 @@ impl Raw {
             rules: ControlLane::new(),
         }
     }
+
+    /// An append session that was asked for; the answer is its first event.
+    pub async fn ask_session(&mut self, open: AppendOpen) -> RawSession {
+        RawSession {
+            lane: self.lane().await,
+            rules: AppendLane::new(open),
+        }
+    }
+
+    /// An append session that is open.
+    pub async fn session(&mut self, open: AppendOpen) -> (RawSession, AppendOpened) {
+        let mut session = self.ask_session(open).await;
+        match session.event().await {
+            AppendEvent::Opened(opened) => (session, opened),
+            event => panic!("not opened: {event:?}"),
+        }
+    }
+}
+
+impl RawSession {
+    /// Queues a batch of one record; it leaves with the next wait for an event.
+    pub fn send(&mut self, append: SessionAppend, body: &str) {
+        let batch = EncodedBatch::encode(&[Record::new(body.to_owned())]).expect("a legal batch");
+        self.rules.send(append, &batch);
+    }
+
+    /// Queues a `resume`.
+    pub fn resume(&mut self) {
+        self.rules.resume();
+    }
+
+    /// Writes what is queued and waits for the star's next word.
+    pub async fn event(&mut self) -> AppendEvent {
+        loop {
+            while let Some(chunk) = self.rules.poll_output() {
+                self.lane.write(chunk).await;
+            }
+            if let Some(event) = self.rules.poll_event() {
+                return event;
+            }
+            let read = in_time("an answer", self.lane.recv.read_chunk()).await;
+            let taken = match read.expect("the lane is fine") {
+                Some(bytes) => self.rules.handle_bytes(bytes),
+                None => self.rules.handle_end(),
+            };
+            taken.expect("the star keeps to the protocol");
+        }
+    }
+
+    /// The ack that must come next.
+    pub async fn acked(&mut self) -> Ack {
+        match self.event().await {
+            AppendEvent::Acked(ack) => ack,
+            event => panic!("not acked: {event:?}"),
+        }
+    }
+
+    /// The rejection with this code that must come next.
+    pub async fn rejected(&mut self, code: Code) -> Refusal {
+        match self.event().await {
+            AppendEvent::Rejected(refusal) if refusal.code == code => refusal,
+            event => panic!("not rejected as {code}: {event:?}"),
+        }
+    }
+
+    /// The end with this code that must come next.
+    pub async fn broken(&mut self, code: Code) -> Refusal {
+        match self.event().await {
+            AppendEvent::Broken(refusal) if refusal.code == code => refusal,
+            event => panic!("not broken as {code}: {event:?}"),
+        }
+    }
+
+    /// Ends the session in order: when this returns, the star has ended it too.
+    pub async fn close(mut self) {
+        self.rules.finish();
+        self.lane.send.finish().expect("all was written");
+        assert_eq!(self.event().await, AppendEvent::Ended);
+    }
 }
 
 impl RawLane {
@@ -100,6 +186,24 @@ impl RawControl {
     /// Asks and waits for the answer.
     pub async fn ask(&mut self, request: &Request) -> ControlEvent {
         self.rules.request(request);
+        self.event().await
+    }
+
+    /// Appends a record without a session, once.
+    pub async fn append_once(
+        &mut self,
+        append: &OneShotAppend,
+        body: &str,
+    ) -> Result<Ack, Refusal> {
+        let batch = EncodedBatch::encode(&[Record::new(body.to_owned())]).expect("a legal batch");
+        self.rules.append_once(append, &batch);
+        match self.event().await {
+            ControlEvent::AppendedOnce(_, result) => result,
+            event => panic!("an answer to something else: {event:?}"),
+        }
+    }
+
+    async fn event(&mut self) -> ControlEvent {
         loop {
             while let Some(chunk) = self.rules.poll_output() {
                 self.lane.write(chunk).await;
