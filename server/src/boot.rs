@@ -19,6 +19,7 @@
 //! - What a core does: `core`. What files mean: `nova-disk`, `nova-core`'s recovery.
 
 use crate::config::ServeConfig;
+use crate::config::resolve::told_address;
 use crate::core::mailbox::{Mail, Sender, mailbox};
 use crate::core::{self, CoreError, CoreSeed, CoreStart, Notice};
 use crate::shutdown::Signals;
@@ -256,7 +257,7 @@ fn try_port(address: SocketAddr) -> Result<(), ServeError> {
 
 fn advertised(config: &ServeConfig, bound: &[SocketAddr]) -> Vec<String> {
     let name = |address: &SocketAddr| match &config.advertise {
-        Some(host) => format!("{host}:{}", address.port()),
+        Some(host) => told_address(host, address.port()),
         None if address.ip().is_unspecified() => format!("127.0.0.1:{}", address.port()),
         None => address.to_string(),
     };

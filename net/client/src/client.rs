@@ -1,6 +1,6 @@
 //! The client: the way into a star.
 
-use crate::config::{ClientConfig, ProducerConfig};
+use crate::config::{Authorities, ClientConfig, ProducerConfig};
 use crate::core::Appended;
 use crate::driver::control::Controls;
 use crate::driver::dialer::Dialer;
@@ -40,13 +40,17 @@ impl Client {
     pub fn connect(config: ClientConfig) -> Result<Client, ClientError> {
         let tls = config.tls()?;
         let retry_budget_us = config.retry_budget_us();
+        let authorities = match config.authorities {
+            Authorities::File(path) => Some(path),
+            Authorities::Pem(_) => None,
+        };
         let endpoint = ClientEndpoint::new(&tls, config.transport);
         let endpoint = endpoint.map_err(|error| ConfigError::Socket(Arc::new(error)))?;
         let star = Star {
             address: config.star,
             retry_budget_us,
             source: Source::new()?,
-            dialer: Dialer::new(endpoint, config.server_name),
+            dialer: Dialer::new(endpoint, config.server_name, authorities),
             holders: Holders::default(),
             controls: Controls::default(),
         };

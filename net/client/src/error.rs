@@ -4,7 +4,7 @@
 //! - No text has to be matched: codes, bits and facts are in the [`Refusal`], as the star sent
 //!   them. This client keeps no table of codes.
 
-use crate::core::{Ambiguity, AppendError};
+use crate::core::{Ambiguity, AppendError, HandshakeFailure};
 use nova_model::Refusal;
 use nova_quic::error::BindError;
 use nova_quic::tls::TlsError;
@@ -35,6 +35,10 @@ pub enum ClientError {
         /// The address as it was given.
         address: String,
     },
+    /// A star answered, and its certificate or protocol does not fit: correct the configuration of
+    /// one end. Told at once and never tried again by itself; a producer is broken for good then.
+    #[error("{0}")]
+    Handshake(Box<HandshakeFailure>),
     /// The client's own configuration can't work.
     #[error(transparent)]
     Config(ConfigError),
@@ -50,6 +54,7 @@ impl ClientError {
             ClientError::Refused(refusal) => refusal.retry,
             ClientError::Ambiguous(_) | ClientError::Unavailable { .. } => true,
             ClientError::HolderUnresolvable { .. }
+            | ClientError::Handshake(_)
             | ClientError::Config(_)
             | ClientError::Closed => false,
         }
@@ -62,6 +67,7 @@ impl ClientError {
             ClientError::Ambiguous(_) => false,
             ClientError::Unavailable { sent, .. } => sent.is_none(),
             ClientError::HolderUnresolvable { .. }
+            | ClientError::Handshake(_)
             | ClientError::Config(_)
             | ClientError::Closed => true,
         }
@@ -74,6 +80,7 @@ impl ClientError {
             ClientError::Ambiguous(ambiguity) => ambiguity.refusal.as_ref(),
             ClientError::Unavailable { last, .. } => last.as_deref(),
             ClientError::HolderUnresolvable { .. }
+            | ClientError::Handshake(_)
             | ClientError::Config(_)
             | ClientError::Closed => None,
         }
@@ -86,6 +93,7 @@ impl ClientError {
             ClientError::Unavailable { sent, .. } => sent.as_deref(),
             ClientError::Refused(_)
             | ClientError::HolderUnresolvable { .. }
+            | ClientError::Handshake(_)
             | ClientError::Config(_)
             | ClientError::Closed => None,
         }
@@ -101,6 +109,7 @@ impl From<AppendError> for ClientError {
             AppendError::HolderUnresolvable { address } => {
                 ClientError::HolderUnresolvable { address }
             }
+            AppendError::Handshake(failure) => ClientError::Handshake(failure),
             AppendError::Closed => ClientError::Closed,
         }
     }
@@ -115,6 +124,7 @@ impl From<ClientError> for AppendError {
             ClientError::HolderUnresolvable { address } => {
                 AppendError::HolderUnresolvable { address }
             }
+            ClientError::Handshake(failure) => AppendError::Handshake(failure),
             // A configuration fails before the first append, if at all.
             ClientError::Config(_) | ClientError::Closed => AppendError::Closed,
         }

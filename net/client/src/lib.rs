@@ -142,7 +142,7 @@ pub use crate::core::cursor::ReadBatch;
 pub use crate::core::fenced::outcome::{Applied, UpdateError};
 pub use crate::core::fenced::update::{UPDATE_ID_HEADER, Update};
 pub use crate::core::keyed::KeyedConfig;
-pub use crate::core::{Ambiguity, Appended};
+pub use crate::core::{Ambiguity, Appended, HandshakeFailure, HandshakeProblem};
 pub use admin::Listed;
 pub use client::{AppendOnce, Client};
 pub use config::{Authorities, ClientConfig, ProducerConfig};

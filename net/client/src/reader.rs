@@ -153,10 +153,14 @@ impl Reader {
                 self.star.holders.forget(&self.address);
                 return Err(ClientError::HolderUnresolvable { address });
             }
+            Err(DialError::Handshake(failure)) => {
+                self.star.holders.forget(&self.address);
+                return Err(ClientError::Handshake(failure));
+            }
             Err(DialError::Unreachable) => {
                 self.star.holders.forget(&self.address);
                 self.address = self.star.entry(&self.name);
-                self.back_off(None);
+                self.dial_later();
             }
         }
         Ok(())
@@ -167,7 +171,7 @@ impl Reader {
             && pipe.turn().await == Err(Lost)
         {
             self.link = None;
-            self.back_off(None);
+            self.dial_later();
         }
     }
 
@@ -238,6 +242,13 @@ impl Reader {
         }
         self.back_off(after_us(&refusal));
         Ok(())
+    }
+
+    /// The star did not answer, or the connection is lost.
+    fn dial_later(&mut self) {
+        let at = self.star.source.moment();
+        self.patience.begin(at.now);
+        self.not_before = Some(self.patience.next_dial(at));
     }
 
     fn back_off(&mut self, after_us: Option<u64>) {

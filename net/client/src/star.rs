@@ -63,8 +63,8 @@ impl Attempts {
         })
     }
 
-    /// Until when to wait before the next attempt; an error if there is to be none.
-    fn next(&mut self, at: Moment, after_us: Option<u64>) -> Result<u64, ClientError> {
+    /// Whether there is to be another attempt; an error if not.
+    fn go_on(&mut self, at: Moment) -> Result<(), ClientError> {
         self.patience.begin(at.now);
         if self.in_doubt && !self.is_repeatable {
             return Err(ClientError::Ambiguous(self.ambiguity()));
@@ -76,7 +76,19 @@ impl Attempts {
                 last: self.last.take().map(Box::new),
             });
         }
+        Ok(())
+    }
+
+    /// How long to wait after a refusal.
+    fn after_refusal(&mut self, at: Moment, after_us: Option<u64>) -> Result<u64, ClientError> {
+        self.go_on(at)?;
         Ok(self.patience.next_attempt(at, after_us).since_us(at.now))
+    }
+
+    /// How long to wait for a star that did not answer.
+    fn after_silence(&mut self, at: Moment) -> Result<u64, ClientError> {
+        self.go_on(at)?;
+        Ok(self.patience.next_dial(at).since_us(at.now))
     }
 }
 
@@ -195,7 +207,7 @@ impl Star {
         if is_known && !attempts.in_doubt && attempts.patience.redirect_at_once() {
             return Ok(Next { target, wait_us: 0 });
         }
-        let wait_us = attempts.next(at, after)?;
+        let wait_us = attempts.after_refusal(at, after)?;
         Ok(Next { target, wait_us })
     }
 
@@ -204,10 +216,14 @@ impl Star {
             ControlError::Unresolvable { address } if !attempts.in_doubt => {
                 return Err(ClientError::HolderUnresolvable { address });
             }
+            ControlError::Handshake(_) if attempts.in_doubt => {
+                return Err(ClientError::Ambiguous(attempts.ambiguity()));
+            }
+            ControlError::Handshake(failure) => return Err(ClientError::Handshake(failure)),
             ControlError::Unresolvable { .. } | ControlError::NotSent => {}
             ControlError::Unanswered => attempts.in_doubt = true,
         }
-        attempts.next(self.source.moment(), None)
+        attempts.after_silence(self.source.moment())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::boot::{ADDRESS_FILE, TLS_DIRECTORY};
 use crate::cli::failure::{Exit, Failure, Subject};
 use crate::config::DATA_DEFAULT;
 use crate::config::units::parse_duration;
-use nova_client::{Client, ClientConfig};
+use nova_client::{Client, ClientConfig, ClientError, HandshakeProblem};
 use nova_model::limits::ADDRESS_BYTES_MAX;
 use nova_quic::certificates::CA_CERTIFICATE_FILE;
 use std::io::Read;
@@ -77,7 +77,7 @@ impl Entry {
         let config = self.config()?;
         let address = config.star.clone();
         let what = format!("the star at {address} can't be used");
-        let failed = |error| Failure::client(&what, &error, Subject::Star);
+        let failed = |error| self.unusable(&what, &error);
         let client = Client::connect(config).map_err(failed)?;
         let patience = FIRST_CONTACT.min(self.retry_for.max(Duration::from_millis(100)));
         match tokio::time::timeout(patience, client.describe_star()).await {
@@ -127,15 +127,29 @@ impl Entry {
             .map_err(|error| unusable(format!("{} is damaged: {error}", path.display())))
     }
 
+    fn unusable(&self, what: &str, error: &ClientError) -> Failure {
+        let mut failure = Failure::client(what, error, Subject::Star);
+        if let (None, ClientError::Handshake(handshake)) = (&self.star, error)
+            && handshake.problem == HandshakeProblem::UnknownAuthority
+        {
+            // The data directory told both, so who answers is not the star that wrote it.
+            let data = self.data.display();
+            failure.next = format!(
+                "another star has that address: name its directory with --data, or start the one \
+                 of {data} with: nova serve --data {data}"
+            );
+        }
+        failure
+    }
+
     fn silent(&self, address: &str, patience: Duration) -> Failure {
         let what = format!("the star at {address} does not answer");
         let seconds = patience.as_secs_f32();
         let why = format!(
-            "nothing came back within {seconds} s: it does not run, a firewall is between, or its \
-             certificate is not of the authority that is trusted here"
+            "nothing came back within {seconds} s: it does not run, or a firewall is between"
         );
         let next = match &self.star {
-            Some(_) => "see whether it runs, and whether --ca is a copy of its tls/ca.pem".into(),
+            Some(_) => "see whether it runs, and whether --star is its address".into(),
             None => format!("start it with: nova serve --data {}", self.data.display()),
         };
         Failure::new(Exit::Unreachable, what, why, next)

@@ -75,3 +75,33 @@ fn a_command_for_the_same_star_names_what_is_not_the_default() {
     assert_eq!(Entry::of_data(Path::new(DATA_DEFAULT)).flags(), "");
     assert_eq!(Entry::of_data(Path::new("d")).flags(), " --data d");
 }
+
+#[test]
+fn a_certificate_of_another_star_is_told_by_how_the_star_was_named() {
+    let error = ClientError::Handshake(Box::new(nova_client::HandshakeFailure {
+        address: "127.0.0.1:7400".to_owned(),
+        server_name: "127.0.0.1".to_owned(),
+        authorities: Some("d/tls/ca.pem".into()),
+        problem: HandshakeProblem::UnknownAuthority,
+    }));
+    let mut entry = Entry::of_data(Path::new("d"));
+    let failure = entry.unusable("it can't be used", &error);
+    assert_eq!(failure.code(), 2);
+    assert!(
+        failure
+            .why
+            .ends_with("not signed by the authority in d/tls/ca.pem")
+    );
+    assert!(
+        failure.next.ends_with("nova serve --data d"),
+        "{}",
+        failure.next
+    );
+    entry.star = Some("127.0.0.1:7400".to_owned());
+    let failure = entry.unusable("it can't be used", &error);
+    assert!(
+        failure.next.contains("--ca a copy of tls/ca.pem"),
+        "{}",
+        failure.next
+    );
+}

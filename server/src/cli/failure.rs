@@ -147,6 +147,9 @@ impl Failure {
         let mut failure = Failure::new(exit_of(error), what, error.to_string(), text);
         failure.command = command;
         failure.refusal = error.refusal().cloned();
+        if let ClientError::Handshake(handshake) = error {
+            failure.why = handshake.cause();
+        }
         if let (ClientError::Unavailable { .. }, Some(refusal)) = (error, &failure.refusal) {
             failure.why = format!("{}; the star said last: {refusal}", failure.why);
         }
@@ -232,7 +235,8 @@ fn exit_of(error: &ClientError) -> Exit {
         ClientError::Unavailable { .. } | ClientError::HolderUnresolvable { .. } => {
             Exit::Unreachable
         }
-        ClientError::Config(ConfigError::CaFile { .. } | ConfigError::Ca(_)) => Exit::Usage,
+        ClientError::Handshake(_)
+        | ClientError::Config(ConfigError::CaFile { .. } | ConfigError::Ca(_)) => Exit::Usage,
         ClientError::Config(ConfigError::Socket(_) | ConfigError::Randomness) => Exit::Local,
         ClientError::Closed => Exit::Local,
     }

@@ -1,7 +1,9 @@
 //! Tests of what failures say and which code they end with.
 
 use super::*;
-use nova_client::{Ambiguity, Code, Facts, Position, SequenceNumber, Timestamp};
+use nova_client::{
+    Ambiguity, Code, Facts, HandshakeFailure, HandshakeProblem, Position, SequenceNumber, Timestamp,
+};
 
 fn stream() -> StreamName {
     StreamName::parse("logs/web").unwrap()
@@ -48,6 +50,40 @@ fn the_exit_code_tells_refused_unreachable_and_ambiguous_apart() {
     ];
     for (error, code) in cases {
         assert_eq!(failed(&error).code(), code, "{error:?}");
+    }
+}
+
+#[test]
+fn a_certificate_of_another_authority_is_told_with_the_file_to_copy() {
+    let failure = |problem| {
+        failed(&ClientError::Handshake(Box::new(HandshakeFailure {
+            address: "star.example:7400".to_owned(),
+            server_name: "star.example".to_owned(),
+            authorities: Some("ca.pem".into()),
+            problem,
+        })))
+    };
+    let unknown = failure(HandshakeProblem::UnknownAuthority);
+    let expected = "nova: it failed\n  why:  the certificate of the star at star.example:7400 is \
+                    not signed by the authority in ca.pem\n  next: name with --ca a copy of \
+                    tls/ca.pem in the data directory of that star\n";
+    assert_eq!(unknown.to_text(), expected);
+    assert_eq!(unknown.code(), 2);
+    let name = failure(HandshakeProblem::WrongName);
+    assert!(
+        name.next.contains("--tls-names star.example"),
+        "{}",
+        name.next
+    );
+    for problem in [
+        HandshakeProblem::Expired,
+        HandshakeProblem::InvalidName,
+        HandshakeProblem::Incompatible,
+        HandshakeProblem::Alert(40),
+    ] {
+        let failure = failure(problem);
+        assert_eq!(failure.code(), 2);
+        assert!(!failure.why.is_empty() && !failure.next.is_empty());
     }
 }
 

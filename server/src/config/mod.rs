@@ -33,7 +33,8 @@ pub struct ServeConfig {
     pub listen: IpAddr,
     /// UDP port of the first core; core `k` has `port + k`. 0: free ports are picked.
     pub port: u16,
-    /// The host that clients are told, without a port; the address bound if there is none.
+    /// The host that clients are told, without a port, an IPv6 address without brackets; the
+    /// address bound if there is none.
     pub advertise: Option<String>,
     /// Number of cores; one for each CPU that this process may use if it is not said.
     pub cores: Option<usize>,

@@ -57,7 +57,7 @@ pub struct ServeSettings {
     /// UDP port of the first core; core K has PORT + K. 0 picks free ports [default: 7400]
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Host name or IPv4 address that clients are told to dial [default: the address listened on]
+    /// Host name or IP address that clients are told to dial [default: the address listened on]
     #[arg(long, value_name = "HOST")]
     pub advertise: Option<String>,
     /// Number of cores [default: one for each CPU that this process may use]
@@ -126,7 +126,7 @@ impl ServeSettings {
 /// The configuration that these settings stand for.
 pub fn resolve(said: ServeSettings) -> Result<ServeConfig, ConfigError> {
     let listen = said.listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let advertise = said.advertise;
+    let advertise = said.advertise.map(without_brackets);
     check_hosts(listen, advertise.as_deref())?;
     let port = said.port.unwrap_or(PORT_DEFAULT);
     check_cores(said.cores, port)?;
@@ -164,6 +164,17 @@ pub fn resolve(said: ServeSettings) -> Result<ServeConfig, ConfigError> {
     })
 }
 
+/// An IPv6 address as it is written in a certificate: `[::1]` is `::1`.
+fn without_brackets(host: String) -> String {
+    let inner = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    match inner.map(str::parse::<Ipv6Addr>) {
+        Some(Ok(address)) => address.to_string(),
+        Some(Err(_)) | None => host,
+    }
+}
+
 fn check_hosts(listen: IpAddr, advertise: Option<&str>) -> Result<(), ConfigError> {
     let Some(host) = advertise else {
         if listen.is_unspecified() {
@@ -175,11 +186,20 @@ fn check_hosts(listen: IpAddr, advertise: Option<&str>) -> Result<(), ConfigErro
     let is_name = host
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'));
-    if host.is_empty() || host.len() > HOST_BYTES_MAX || !is_name {
-        let rule = "it is a host name or an IPv4 address, without a port";
+    let is_host = is_name && !host.is_empty() && host.len() <= HOST_BYTES_MAX;
+    if !is_host && host.parse::<Ipv6Addr>().is_err() {
+        let rule = "it is a host name or an IP address, without a port";
         return Err(wrong("advertise", format!("'{host}'"), rule));
     }
     Ok(())
+}
+
+/// `HOST:PORT` as clients dial it: an IPv6 address is put in brackets.
+pub(crate) fn told_address(host: &str, port: u16) -> String {
+    match host.parse::<Ipv6Addr>() {
+        Ok(address) => format!("[{address}]:{port}"),
+        Err(_) => format!("{host}:{port}"),
+    }
 }
 
 fn check_cores(cores: Option<usize>, port: u16) -> Result<(), ConfigError> {

@@ -42,13 +42,18 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
 #[test]
 fn what_is_out_of_range_is_refused_by_name() {
     type Change = fn(&mut ServeSettings);
-    let cases: [(&str, Change); 17] = [
+    let cases: [(&str, Change); 20] = [
         ("listen", |s| s.listen = "0.0.0.0".parse().ok()),
         ("listen", |s| s.listen = "::".parse().ok()),
         ("advertise", |s| s.advertise = Some(String::new())),
         ("advertise", |s| s.advertise = Some("star:7400".to_owned())),
         ("advertise", |s| s.advertise = Some("a b".to_owned())),
-        ("advertise", |s| s.advertise = Some("fe80::7".to_owned())),
+        ("advertise", |s| s.advertise = Some("[::1]:7400".to_owned())),
+        ("advertise", |s| s.advertise = Some("[::1".to_owned())),
+        ("advertise", |s| s.advertise = Some("[10.0.0.7]".to_owned())),
+        ("advertise", |s| {
+            s.advertise = Some("fe80::7%eth0".to_owned())
+        }),
         ("cores", |s| s.cores = Some(0)),
         ("cores", |s| s.cores = Some(STAR_CORES_MAX + 1)),
         ("port", |s| {
@@ -105,6 +110,21 @@ fn the_certificate_holds_the_hosts_that_clients_dial() {
         s.tls_names = Some(vec!["b".to_owned(), "star.example".to_owned()]);
     });
     assert_eq!(both, ["b", "star.example"]);
+}
+
+#[test]
+fn an_ipv6_address_is_advertised_with_or_without_brackets() {
+    for said_as in ["2001:db8::7", "[2001:db8::7]", "[2001:DB8:0::7]"] {
+        let config = resolve(said(|s| s.advertise = Some(said_as.to_owned()))).unwrap();
+        let told = config
+            .advertise
+            .as_deref()
+            .map(|host| told_address(host, 7400));
+        assert_eq!(told.as_deref(), Some("[2001:db8::7]:7400"), "{said_as}");
+        assert_eq!(config.tls_names, ["2001:db8::7"]);
+    }
+    assert_eq!(told_address("10.0.0.7", 1), "10.0.0.7:1");
+    assert_eq!(told_address("star.example", 1), "star.example:1");
 }
 
 #[test]

@@ -43,6 +43,7 @@
 pub mod batcher;
 pub mod cursor;
 pub mod fenced;
+pub mod handshake;
 pub mod keyed;
 pub mod outcome;
 pub mod producer;
@@ -51,6 +52,7 @@ pub mod retry;
 pub use batcher::{BatchNumber, Batcher, BatcherConfig, PushError, Pushed, Share};
 pub use cursor::ReadCursor;
 pub use fenced::FencedWrite;
+pub use handshake::{HandshakeFailure, HandshakeProblem};
 pub use keyed::KeyedQueue;
 pub use outcome::{Ambiguity, AppendError, Appended};
 pub use producer::{Action, Producer, ProducerRules, Target};

@@ -2,11 +2,12 @@
 //!
 //! The kinds are those of what a caller can do (contract, sections 5 and 8): change something
 //! (`Refused`), find out (`Ambiguous`), wait for better times (`Unavailable`), repair the
-//! addresses (`HolderUnresolvable`).
+//! addresses (`HolderUnresolvable`) or the trust (`Handshake`).
 //!
 //! # Invariants
 //! - An error whose `is_clean` is true stands for records that are in no stream.
 
+use crate::core::handshake::HandshakeFailure;
 use nova_model::request::ServerTimes;
 use nova_model::{Position, Refusal, SequenceNumber, StreamId};
 
@@ -60,6 +61,10 @@ pub enum AppendError {
         /// The address as the star gave it.
         address: String,
     },
+    /// A star answered, and its certificate or protocol does not fit. The producer is broken for
+    /// good; nothing of this append ever left.
+    #[error("{0}")]
+    Handshake(Box<HandshakeFailure>),
     /// The producer was dropped or closed before this append left.
     #[error("the producer is closed")]
     Closed,
@@ -76,7 +81,9 @@ impl AppendError {
         match self {
             AppendError::Refused(refusal) => refusal.retry,
             AppendError::Ambiguous(_) | AppendError::Unavailable { .. } => true,
-            AppendError::HolderUnresolvable { .. } | AppendError::Closed => false,
+            AppendError::HolderUnresolvable { .. }
+            | AppendError::Handshake(_)
+            | AppendError::Closed => false,
         }
     }
 
@@ -86,7 +93,9 @@ impl AppendError {
             AppendError::Refused(refusal) => refusal.clean,
             AppendError::Unavailable { sent, .. } => sent.is_none(),
             AppendError::Ambiguous(_) => false,
-            AppendError::HolderUnresolvable { .. } | AppendError::Closed => true,
+            AppendError::HolderUnresolvable { .. }
+            | AppendError::Handshake(_)
+            | AppendError::Closed => true,
         }
     }
 
@@ -97,6 +106,7 @@ impl AppendError {
             AppendError::Unavailable { sent, .. } => sent.as_deref(),
             AppendError::Refused(_)
             | AppendError::HolderUnresolvable { .. }
+            | AppendError::Handshake(_)
             | AppendError::Closed => None,
         }
     }

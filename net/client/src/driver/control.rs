@@ -10,6 +10,7 @@
 //! - A request that never left is told apart from one without an answer.
 //! - At most the window of the lane is unanswered; as many more wait in the mailbox.
 
+use crate::core::HandshakeFailure;
 use crate::driver::dialer::DialError;
 use crate::driver::pipe::{Lost, Pipe};
 use crate::star::Star;
@@ -44,6 +45,8 @@ pub(crate) enum Reply {
 pub(crate) enum ControlError {
     /// The address does not resolve.
     Unresolvable { address: String },
+    /// Who answers there does not fit the configuration.
+    Handshake(Box<HandshakeFailure>),
     /// It never left.
     NotSent,
     /// It left, and the lane was lost before an answer.
@@ -88,6 +91,7 @@ impl Controls {
         let connection = star.dialer.connection(&star.source, address).await;
         let connection = connection.map_err(|error| match error {
             DialError::Unresolvable { address } => ControlError::Unresolvable { address },
+            DialError::Handshake(failure) => ControlError::Handshake(failure),
             DialError::Unreachable => ControlError::NotSent,
         })?;
         let pipe = Pipe::open(connection, ControlLane::new()).await;

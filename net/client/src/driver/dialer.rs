@@ -3,14 +3,30 @@
 //! A connection is dialled when it is asked for; who asks meanwhile waits for the same attempt.
 //! After a failure the next attempt to that address waits for a backoff.
 //!
+//! ```text
+//!   handshake -----------------------------------> no answer within the connect timeout
+//!      pace    knocks ------> answered: handshake -> whichever is through first
+//! ```
+//! The first packet to a star that is just restarting is lost in silence, and the transport doubles
+//! the time before it repeats one. So a handshake without an answer is accompanied by knocks at the
+//! pace of [`Probes`], and begun once more when one is answered.
+//!
 //! # Invariants
 //! - At most one attempt per address at a time.
+//! - At most two handshakes per attempt, and one that is refused ends it: a star at its limits is
+//!   not pressed.
 //! - An address is resolved and dialled as it was given, and nothing else.
 
-use crate::core::retry::backoff_us;
+use crate::core::retry::{Probes, dial_us};
+use crate::core::{HandshakeFailure, HandshakeProblem};
+use crate::driver::knock;
 use crate::driver::source::Source;
 use nova_quic::client::{ClientEndpoint, Connection};
+use nova_quic::error::{CertificateProblem, ConnectError, QuicError};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,12 +35,13 @@ use tokio::time::Instant;
 const ADDRESSES_MAX: usize = 1024;
 /// Resolved addresses of one name that are tried in one attempt.
 const RESOLVED_MAX: usize = 4;
-
 /// Why there is no connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DialError {
     /// The address does not resolve.
     Unresolvable { address: String },
+    /// Who answers there does not fit the configuration.
+    Handshake(Box<HandshakeFailure>),
     /// Nobody could be reached there.
     Unreachable,
 }
@@ -33,6 +50,7 @@ pub(crate) enum DialError {
 struct Line {
     connection: Option<Connection>,
     failures: u32,
+    probes: Probes,
     not_before: Option<Instant>,
 }
 
@@ -41,14 +59,20 @@ struct Line {
 pub(crate) struct Dialer {
     endpoint: ClientEndpoint,
     server_name: Option<String>,
+    authorities: Option<PathBuf>,
     lines: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Line>>>>,
 }
 
 impl Dialer {
-    pub(crate) fn new(endpoint: ClientEndpoint, server_name: Option<String>) -> Dialer {
+    pub(crate) fn new(
+        endpoint: ClientEndpoint,
+        server_name: Option<String>,
+        authorities: Option<PathBuf>,
+    ) -> Dialer {
         Dialer {
             endpoint,
             server_name,
+            authorities,
             lines: Mutex::new(BTreeMap::new()),
         }
     }
@@ -70,7 +94,7 @@ impl Dialer {
         if let Some(not_before) = line.not_before {
             tokio::time::sleep_until(not_before).await;
         }
-        let dialled = self.dial(address).await;
+        let dialled = self.dial(source, &mut line.probes, address).await;
         match &dialled {
             Ok(connection) => {
                 *line = Line {
@@ -79,7 +103,7 @@ impl Dialer {
                 };
             }
             Err(_) => {
-                let wait = backoff_us(line.failures, source.moment().random);
+                let wait = dial_us(line.failures, source.moment().random);
                 line.failures = line.failures.saturating_add(1);
                 line.not_before = Some(Instant::now() + Duration::from_micros(wait));
             }
@@ -94,7 +118,12 @@ impl Dialer {
         self.endpoint.wait_idle().await;
     }
 
-    async fn dial(&self, address: &str) -> Result<Connection, DialError> {
+    async fn dial(
+        &self,
+        source: &Source,
+        probes: &mut Probes,
+        address: &str,
+    ) -> Result<Connection, DialError> {
         let unresolvable = || DialError::Unresolvable {
             address: address.to_owned(),
         };
@@ -103,17 +132,50 @@ impl Dialer {
             unresolvable()
         })?;
         let mut error = unresolvable();
+        let name = self.server_name.as_deref().unwrap_or_else(|| host(address));
         for resolved in found.take(RESOLVED_MAX) {
-            let name = self.server_name.as_deref().unwrap_or_else(|| host(address));
-            match self.endpoint.connect(resolved, name).await {
+            match self.reach(source, probes, resolved, name).await {
                 Ok(connection) => return Ok(connection),
                 Err(failure) => {
                     tracing::debug!(address, %resolved, %failure, "no connection");
-                    error = DialError::Unreachable;
+                    error = match (problem(&failure), error) {
+                        (Some(problem), _) => self.misfit(address, name, problem),
+                        (None, known @ DialError::Handshake(_)) => known,
+                        (None, _) => DialError::Unreachable,
+                    };
                 }
             }
         }
         Err(error)
+    }
+
+    /// Connects to one resolved address.
+    async fn reach(
+        &self,
+        source: &Source,
+        probes: &mut Probes,
+        resolved: SocketAddr,
+        name: &str,
+    ) -> Result<Connection, ConnectError> {
+        let mut first = pin!(self.endpoint.connect(resolved, name));
+        tokio::select! {
+            answer = &mut first => return answer,
+            () = knock::answered(resolved, source, probes) => {}
+        }
+        tokio::select! {
+            biased;
+            answer = &mut first => answer,
+            answer = self.endpoint.connect(resolved, name) => answer,
+        }
+    }
+
+    fn misfit(&self, address: &str, name: &str, problem: HandshakeProblem) -> DialError {
+        DialError::Handshake(Box::new(HandshakeFailure {
+            address: address.to_owned(),
+            server_name: name.to_owned(),
+            authorities: self.authorities.clone(),
+            problem,
+        }))
     }
 
     fn line(&self, address: &str) -> Arc<tokio::sync::Mutex<Line>> {
@@ -122,6 +184,31 @@ impl Dialer {
             lines.retain(|_, line| Arc::strong_count(line) > 1);
         }
         Arc::clone(lines.entry(address.to_owned()).or_default())
+    }
+}
+
+/// What does not fit, if trying again can't help.
+fn problem(failure: &ConnectError) -> Option<HandshakeProblem> {
+    match failure {
+        ConnectError::InvalidName { .. } => Some(HandshakeProblem::InvalidName),
+        ConnectError::Failed(QuicError::Incompatible) => Some(HandshakeProblem::Incompatible),
+        ConnectError::Failed(QuicError::Certificate(problem)) => Some(match *problem {
+            CertificateProblem::UnknownAuthority => HandshakeProblem::UnknownAuthority,
+            CertificateProblem::Expired => HandshakeProblem::Expired,
+            CertificateProblem::Unfit => HandshakeProblem::WrongName,
+            CertificateProblem::Handshake { alert } => HandshakeProblem::Alert(alert),
+        }),
+        ConnectError::NoAnswer { .. }
+        | ConnectError::InvalidAddress { .. }
+        | ConnectError::EndpointClosed
+        | ConnectError::Failed(
+            QuicError::Refused
+            | QuicError::TimedOut
+            | QuicError::ClosedByPeer { .. }
+            | QuicError::ClosedHere
+            | QuicError::PeerRestarted
+            | QuicError::Violation { .. },
+        ) => None,
     }
 }
 

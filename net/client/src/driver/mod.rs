@@ -18,6 +18,7 @@
 pub(crate) mod control;
 pub(crate) mod dialer;
 pub(crate) mod holders;
+pub(crate) mod knock;
 pub(crate) mod outcome_cell;
 pub(crate) mod pipe;
 pub(crate) mod producer_task;

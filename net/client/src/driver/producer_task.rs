@@ -202,6 +202,7 @@ impl ProducerTask {
                 self.star.holders.forget(&self.address);
                 match error {
                     DialError::Unresolvable { address } => self.rules.handle_unresolvable(address),
+                    DialError::Handshake(failure) => self.rules.handle_handshake_failed(failure),
                     DialError::Unreachable => self.rules.handle_lost(self.star.source.moment()),
                 }
             }

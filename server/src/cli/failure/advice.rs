@@ -7,7 +7,9 @@
 //! - Every code has its own line: a new code does not compile until somebody has thought of one.
 
 use crate::cli::failure::Subject;
-use nova_client::{ClientError, Code, ConfigError, Facts, Refusal};
+use nova_client::{
+    ClientError, Code, ConfigError, Facts, HandshakeFailure, HandshakeProblem, Refusal,
+};
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +60,7 @@ pub(super) fn next(error: &ClientError, subject: Subject<'_>) -> Advice {
         ClientError::HolderUnresolvable { .. } => {
             "start the star with an --advertise that this machine can resolve".into()
         }
+        ClientError::Handshake(handshake) => handshake_advice(handshake),
         ClientError::Config(ConfigError::CaFile { .. } | ConfigError::Ca(_)) => {
             "name with --ca a copy of the star's tls/ca.pem".into()
         }
@@ -65,6 +68,24 @@ pub(super) fn next(error: &ClientError, subject: Subject<'_>) -> Advice {
             "repair that and run the command again".into()
         }
         ClientError::Closed => "run the command again".into(),
+    }
+}
+
+/// What to change before a handshake can succeed, in the flags of this program.
+fn handshake_advice(failure: &HandshakeFailure) -> Advice {
+    match failure.problem {
+        HandshakeProblem::UnknownAuthority => {
+            "name with --ca a copy of tls/ca.pem in the data directory of that star".into()
+        }
+        HandshakeProblem::WrongName => format!(
+            "start the star with --tls-names {}, or name with --server-name one that it has",
+            failure.server_name
+        )
+        .into(),
+        HandshakeProblem::InvalidName => "correct --server-name or --star".into(),
+        HandshakeProblem::Expired | HandshakeProblem::Incompatible | HandshakeProblem::Alert(_) => {
+            failure.remedy().into()
+        }
     }
 }
 

@@ -95,6 +95,10 @@ impl FencedWrite {
                 let is_clean = self.doubt.is_none();
                 self.fail(UpdateError::HolderUnresolvable { address, is_clean });
             }
+            AppendError::Handshake(failure) => {
+                let is_clean = self.doubt.is_none();
+                self.fail(UpdateError::Handshake { failure, is_clean });
+            }
             AppendError::Closed => {
                 let is_clean = self.doubt.is_none();
                 self.fail(UpdateError::Closed { is_clean });

@@ -5,6 +5,7 @@
 //!   unless somebody writes it again.
 //! - Whatever the error, writing the same update again is safe: it is found if it is stored.
 
+use crate::core::handshake::HandshakeFailure;
 use nova_model::{Code, Refusal, SequenceNumber};
 
 /// An update is durable.
@@ -50,6 +51,14 @@ pub enum UpdateError {
         /// Whether it is certain that the update is not stored.
         is_clean: bool,
     },
+    /// A star answered, and its certificate or protocol does not fit: correct the configuration.
+    #[error("{failure}")]
+    Handshake {
+        /// What does not fit.
+        failure: Box<HandshakeFailure>,
+        /// Whether it is certain that the update is not stored.
+        is_clean: bool,
+    },
     /// Too many updates wait already: write it again later, and fewer at once.
     #[error("too many updates wait already")]
     Rejected,
@@ -79,6 +88,7 @@ impl UpdateError {
             UpdateError::Unavailable { .. } | UpdateError::Rejected => true,
             UpdateError::Conflict { .. }
             | UpdateError::HolderUnresolvable { .. }
+            | UpdateError::Handshake { .. }
             | UpdateError::Closed { .. } => false,
         }
     }
@@ -90,6 +100,7 @@ impl UpdateError {
             UpdateError::Refused { is_clean, .. }
             | UpdateError::Unavailable { is_clean, .. }
             | UpdateError::HolderUnresolvable { is_clean, .. }
+            | UpdateError::Handshake { is_clean, .. }
             | UpdateError::Closed { is_clean } => *is_clean,
         }
     }

@@ -6,6 +6,7 @@
 use super::queue::Pending;
 use super::{Action, Producer, State, Target};
 use crate::core::Moment;
+use crate::core::handshake::HandshakeFailure;
 use crate::core::outcome::AppendError;
 use nova_model::request::{Ack, AppendOpened};
 use nova_model::{Code, Facts, Refusal};
@@ -104,7 +105,7 @@ impl Producer {
         if let Some(target) = self.redirect.take() {
             self.target = target;
         }
-        self.wait(at, None);
+        self.wait_for_star(at);
     }
 
     /// The address that a session was asked for does not resolve.
@@ -115,6 +116,16 @@ impl Producer {
         self.target = Target::Star;
         self.fail_all(AppendError::HolderUnresolvable { address }, None);
         self.after_failing_all();
+    }
+
+    /// Who answers where a session was asked for is not to be spoken with, now or later.
+    pub fn handle_handshake_failed(&mut self, failure: Box<HandshakeFailure>) {
+        if !matches!(self.state, State::Opening) {
+            return;
+        }
+        let error = AppendError::Handshake(failure);
+        self.fail_all(error.clone(), None);
+        self.state = State::Broken(error);
     }
 
     /// A session was refused or ended by the star; nothing is in flight.

@@ -336,15 +336,24 @@ impl Producer {
         self.state = State::Idle;
     }
 
-    /// Tries again after a backoff, unless the budget is spent.
+    /// Tries again after a refusal's backoff, unless the budget is spent.
     fn wait(&mut self, at: Moment, after_us: Option<u64>) {
+        self.wait_until(at, |patience| patience.next_attempt(at, after_us));
+    }
+
+    /// Tries again after the backoff of a star that does not answer, unless the budget is spent.
+    fn wait_for_star(&mut self, at: Moment) {
+        self.wait_until(at, |patience| patience.next_dial(at));
+    }
+
+    fn wait_until(&mut self, at: Moment, next: impl FnOnce(&mut Patience) -> Instant) {
         if self.needs_session() {
             self.patience.begin(at.now);
         }
         if self.patience.is_spent(at.now) {
             return self.give_up();
         }
-        let until = self.patience.next_attempt(at, after_us);
+        let until = next(&mut self.patience);
         self.state = State::Waiting { until };
     }
 

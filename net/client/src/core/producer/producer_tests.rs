@@ -3,6 +3,7 @@
 use super::rig::*;
 use super::*;
 use crate::core::batcher::BatcherConfig;
+use crate::core::handshake::{HandshakeFailure, HandshakeProblem};
 use crate::core::outcome::Appended;
 use crate::core::retry::BACKOFF_US_MAX;
 use nova_model::limits::CLIENT_RETRY_BUDGET_US;
@@ -296,6 +297,29 @@ fn an_address_that_does_not_resolve_fails_at_once() {
     rig.look();
     rig.producer.handle_unresolvable("nowhere:1".to_owned());
     assert_eq!(rig.look(), ["unresolvable0"]);
+}
+
+#[test]
+fn a_handshake_that_cannot_succeed_breaks_the_producer_at_once() {
+    let mut rig = Rig::open(Some(9), 4);
+    rig.append("a");
+    rig.look();
+    rig.lost();
+    rig.append("b");
+    rig.look();
+    rig.tick();
+    assert_eq!(rig.look(), ["connect"]);
+    let failure = HandshakeFailure {
+        address: "two:1".to_owned(),
+        server_name: "two".to_owned(),
+        authorities: None,
+        problem: HandshakeProblem::UnknownAuthority,
+    };
+    rig.producer.handle_handshake_failed(Box::new(failure));
+    assert_eq!(rig.look(), ["ambiguous0", "handshake1"]);
+    rig.append("c");
+    assert_eq!(rig.look(), ["handshake2"], "for good");
+    assert_eq!(rig.producer.next_deadline(&rig.batcher), None);
 }
 
 #[test]

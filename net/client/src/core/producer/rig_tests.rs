@@ -174,6 +174,7 @@ pub(crate) fn kind(error: &AppendError) -> &'static str {
         AppendError::Ambiguous(_) => "ambiguous",
         AppendError::Unavailable { .. } => "unavailable",
         AppendError::HolderUnresolvable { .. } => "unresolvable",
+        AppendError::Handshake(_) => "handshake",
         AppendError::Closed => "closed",
     }
 }
