@@ -105,7 +105,8 @@ impl Client {
         })
     }
 
-    /// Closes all connections of the client and its clones, and waits until the star knows.
+    /// Closes all connections of the client and its clones, and waits, at most half a second,
+    /// until the star knows.
     /// Producers are closed before: what they have under way is lost otherwise, and says so.
     pub async fn close(self) {
         self.star.dialer.close().await;
