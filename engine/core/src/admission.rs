@@ -49,7 +49,9 @@ pub(crate) enum Verdict {
 pub(crate) fn judge(case: &AppendCase<'_>) -> Verdict {
     match case.writer.map(|stamp| judge_writer(case, stamp)) {
         Some(WriterVerdict::Repeat(batch)) => return Verdict::Repeat(batch),
-        Some(WriterVerdict::Mismatch) => return Verdict::Refuse(duplicate_mismatch()),
+        Some(WriterVerdict::Mismatch { expected }) => {
+            return Verdict::Refuse(duplicate_mismatch(expected));
+        }
         Some(WriterVerdict::Gap { expected }) => return Verdict::Refuse(writer_gap(expected)),
         Some(WriterVerdict::Next) | None => {}
     }
@@ -129,9 +131,9 @@ fn check_space(is_disk_full: bool) -> Result<(), Refusal> {
     Err(Refusal::new(Code::DiskFull, message))
 }
 
-fn duplicate_mismatch() -> Refusal {
+fn duplicate_mismatch(expected: u64) -> Refusal {
     let message = "the writer used this number before for a batch of other content";
-    Refusal::new(Code::DuplicateMismatch, message)
+    Refusal::new(Code::DuplicateMismatch, message).with(Facts::Expected(expected))
 }
 
 fn writer_gap(expected: u64) -> Refusal {

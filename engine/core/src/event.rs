@@ -6,7 +6,9 @@
 //! - The answers of one session come in the order of its batches.
 
 use crate::disk::{DiskError, SegmentFile};
-use nova_model::names::BucketName;
+use crate::shard::Handover;
+use nova_model::ids::{Epoch, StreamId};
+use nova_model::names::{BucketName, StreamName};
 use nova_model::position::SequenceNumber;
 use nova_model::request::{Ack, Answer, AppendOpened, BucketInfo, ReadOpened};
 use nova_model::{CoreId, Position, Refusal, StoredBatch};
@@ -73,8 +75,10 @@ pub enum Event {
     IndexNotStored(SegmentFile, DiskError),
 }
 
-/// What the cores of a star tell each other about buckets. The buckets' home decides and stores;
-/// the others keep a copy, and the home answers its client once all have it.
+/// What the cores of a star tell each other.
+///
+/// Of buckets: their home decides and stores; the others keep a copy, and the home answers its
+/// client once all have it. Of streams: who leads them when they move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeerMessage {
     /// The bucket is this now.
@@ -103,7 +107,25 @@ pub enum PeerMessage {
         /// The bucket.
         name: BucketName,
     },
-    /// Answers any of the changes above.
+    /// Lead this stream from now on.
+    Take(Box<Handover>),
+    /// The sender leads the stream that was handed to it.
+    Taken {
+        /// The stream.
+        id: StreamId,
+        /// The epoch of its leadership.
+        epoch: Epoch,
+    },
+    /// A stream whose home the receiver is has this leader.
+    LedAt {
+        /// The stream.
+        name: StreamName,
+        /// Its leader.
+        core: CoreId,
+        /// The epoch of its leadership.
+        epoch: Epoch,
+    },
+    /// Answers any of the changes of buckets above.
     BucketNoted {
         /// The change.
         change: u64,

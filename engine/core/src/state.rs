@@ -157,8 +157,11 @@ pub enum WriterVerdict {
     Next,
     /// It was applied before: there.
     Repeat(WriterBatch),
-    /// Its number was used for other content.
-    Mismatch,
+    /// Its number was used for other content; this one is expected.
+    Mismatch {
+        /// The number that would be accepted.
+        expected: u64,
+    },
     /// Its number leaves a gap or is too old to be remembered; this one is expected.
     Gap {
         /// The number that would be accepted.
@@ -197,7 +200,9 @@ impl WriterTable {
                 if same_length && batch.checksum == checksum {
                     WriterVerdict::Repeat(*batch)
                 } else {
-                    WriterVerdict::Mismatch
+                    WriterVerdict::Mismatch {
+                        expected: newest + 1,
+                    }
                 }
             }
         }

@@ -50,11 +50,11 @@ fn each_verdict() {
     );
     assert_eq!(
         table.judge(stamp(1, 1), Checksum(9), 1),
-        WriterVerdict::Mismatch
+        WriterVerdict::Mismatch { expected: 2 }
     );
     assert_eq!(
         table.judge(stamp(1, 1), Checksum(1), 2),
-        WriterVerdict::Mismatch
+        WriterVerdict::Mismatch { expected: 2 }
     );
 }
 

@@ -237,7 +237,7 @@ pub enum Request {
         /// Its name.
         name: StreamName,
     },
-    /// Lists the streams of a bucket whose home is the core that is asked.
+    /// Lists the streams of a bucket that the core asked leads, or is the home of.
     ListStreams {
         /// The bucket.
         bucket: BucketName,
@@ -269,6 +269,13 @@ pub enum Request {
     },
     /// Tells who the star is and where its cores are.
     DescribeStar,
+    /// Hands the leadership of a stream to another core of the star.
+    HandOff {
+        /// The stream.
+        name: StreamName,
+        /// The core that leads from then on.
+        to: CoreId,
+    },
 }
 
 impl Request {
@@ -292,7 +299,8 @@ impl Request {
             }
             Request::DescribeStream { name }
             | Request::DeleteStream { name }
-            | Request::CheckTail { name } => name.check(),
+            | Request::CheckTail { name }
+            | Request::HandOff { name, .. } => name.check(),
             Request::ListStreams { bucket, page } => {
                 bucket.check()?;
                 page.check()
@@ -457,4 +465,13 @@ pub enum Answer {
     },
     /// The star.
     Star(StarInfo),
+    /// The stream is led by this core now.
+    Moved {
+        /// The core.
+        core: CoreId,
+        /// Its advertised address.
+        address: String,
+        /// The epoch of its leadership.
+        epoch: Epoch,
+    },
 }

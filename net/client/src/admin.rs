@@ -9,9 +9,22 @@ use crate::star::unfit_answer;
 use nova_model::limits::STAR_CORES_MAX;
 use nova_model::request::{Answer, BucketInfo, Page, Request, StarInfo, StreamInfo};
 use nova_model::settings::{BucketSettings, StreamSettings};
-use nova_model::{BucketName, Conditions, FencingToken, Position, SequenceNumber, StreamName};
+use nova_model::{
+    BucketName, Conditions, CoreId, Epoch, FencingToken, Position, SequenceNumber, StreamName,
+};
 use std::sync::Arc;
 use tokio::task::JoinSet;
+
+/// Who leads a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leader {
+    /// The core.
+    pub core: CoreId,
+    /// Its advertised address.
+    pub address: String,
+    /// The epoch of its leadership.
+    pub epoch: Epoch,
+}
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -240,6 +253,25 @@ impl Client {
         };
         match self.star.request(&at, request, is_repeatable).await? {
             Answer::Trimmed { first, tail } => Ok((first, tail)),
+            _ => Err(unfit_answer()),
+        }
+    }
+
+    /// Hands the leadership of a stream to another core of the star: no record is copied, sessions
+    /// and readers of the SDK follow by themselves. Who leads it then.
+    pub async fn hand_off(&self, name: StreamName, to: CoreId) -> Result<Leader, ClientError> {
+        let at = name.to_string();
+        let request = Request::HandOff { name, to };
+        match self.star.request(&at, request, true).await? {
+            Answer::Moved {
+                core,
+                address,
+                epoch,
+            } => Ok(Leader {
+                core,
+                address,
+                epoch,
+            }),
             _ => Err(unfit_answer()),
         }
     }

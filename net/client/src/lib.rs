@@ -143,7 +143,7 @@ pub use crate::core::fenced::outcome::{Applied, UpdateError};
 pub use crate::core::fenced::update::{UPDATE_ID_HEADER, Update};
 pub use crate::core::keyed::KeyedConfig;
 pub use crate::core::{Ambiguity, Appended, HandshakeFailure, HandshakeProblem};
-pub use admin::Listed;
+pub use admin::{Leader, Listed};
 pub use client::{AppendOnce, Client};
 pub use config::{Authorities, ClientConfig, ProducerConfig};
 pub use entity_writer::{EntityWriter, EntityWriterConfig, UpdateTicket};
@@ -154,8 +154,8 @@ pub use nova_model::request::{
 };
 pub use nova_model::settings::{BucketSettings, ProducerPolicy, StreamSettings};
 pub use nova_model::{
-    BucketName, Code, Conditions, Facts, FencingToken, Position, Record, Refusal, SequenceNumber,
-    StreamName, Timestamp,
+    BucketName, Code, Conditions, CoreId, Epoch, Facts, FencingToken, Position, Record, Refusal,
+    SequenceNumber, StreamName, Timestamp,
 };
 pub use producer::Producer;
 pub use reader::{ReadItem, Reader};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   words --clap--> Command --> serve                        (the star itself)
-//!                           --> append, read, tail, bucket, stream, star
+//!                           --> append, read, tail, bucket, stream, star, admin
 //!                                 Entry: address and authorities --> Client (tokio, one thread)
 //!                           --> try                      (a star in a child process, both ways)
 //! ```
@@ -15,6 +15,7 @@
 //! # Not here
 //! - What the words of `nova serve` mean: [`crate::config`]. What a star does: [`crate::boot`].
 
+mod admin;
 mod append;
 mod bucket;
 mod entry;
@@ -96,6 +97,7 @@ enum Command {
     Bucket(bucket::BucketArgs),
     Stream(stream::StreamArgs),
     Star(star::StarArgs),
+    Admin(admin::AdminArgs),
 }
 
 /// Runs the command that this process was started with.
@@ -135,6 +137,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Bucket(args) => block_on(bucket::run(args)),
         Command::Stream(args) => block_on(stream::run(args)),
         Command::Star(args) => block_on(star::run(args)),
+        Command::Admin(args) => block_on(admin::run(args)),
     }
 }
 
@@ -156,6 +159,7 @@ impl Command {
             Command::Bucket(args) => Some(args.entry()),
             Command::Stream(args) => Some(args.entry()),
             Command::Star(args) => Some(&args.entry),
+            Command::Admin(args) => Some(args.entry()),
         }
     }
 }

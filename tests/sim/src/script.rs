@@ -12,9 +12,10 @@
 //! # Acts
 //! ```text
 //! start [cores N] [segment BYTES] [idle US] [recent BYTES] [corrupt yes] [dies CALL]
-//! bucket B [auto] | unbucket B | buckets
+//! bucket B [auto] | rebucket B [auto] [fenced|any] | unbucket B | buckets
 //! create S [fenced|any] [exclusive] | set S fenced|any | describe S | delete S | tail S
 //! append S WORD... [match N] [token T] [writer W/N]
+//! handoff S CORE
 //! fence S T [token T] [match N] | trim S N | list B [prefix P] [after K] [limit N]
 //! session X S [token T] [writer W] | X append WORD... [match N] [number N]
 //! X resume | X close
@@ -323,6 +324,7 @@ impl Script {
             | Request::DeleteStream { name }
             | Request::CheckTail { name }
             | Request::Fence { name, .. }
+            | Request::HandOff { name, .. }
             | Request::Trim { name, .. } => self.core(name),
             _ => self.at_core.unwrap_or(0),
         };
@@ -334,6 +336,14 @@ impl Script {
     fn request_of(&self, words: &[&str]) -> Request {
         let stream = |text: &&str| stream_name(text);
         match words {
+            ["rebucket", name, rest @ ..] => Request::ReconfigureBucket {
+                name: bucket(name),
+                settings: BucketSettings {
+                    create_stream_on_append: rest.contains(&"auto"),
+                    defaults: settings_of(rest),
+                    ..BucketSettings::default()
+                },
+            },
             ["bucket", name, rest @ ..] => Request::CreateBucket {
                 name: bucket(name),
                 settings: BucketSettings {
@@ -365,6 +375,10 @@ impl Script {
                 name: stream(name),
                 first: SequenceNumber(number(first)),
                 conditions: conditions(&terms(rest).1),
+            },
+            ["handoff", name, to] => Request::HandOff {
+                name: stream(name),
+                to: CoreId(number(to) as u16),
             },
             ["list", name, rest @ ..] => Request::ListStreams {
                 bucket: bucket(name),

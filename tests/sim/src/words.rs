@@ -74,6 +74,7 @@ pub fn answer_words(answer: &Answer) -> String {
         Answer::Tail(tail) => format!("tail {}", tail.sequence),
         Answer::Fenced { tail } => format!("fenced at {}", tail.sequence),
         Answer::Trimmed { first, .. } => format!("trimmed to {first}"),
+        Answer::Moved { core, epoch, .. } => format!("led by {core} under {epoch}"),
         Answer::Star(star) => format!("star of {} cores", star.cores.len()),
     }
 }

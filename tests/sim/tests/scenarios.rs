@@ -174,7 +174,7 @@ fn a_repeat_gets_the_original_positions() {
          x acked 2..3 again
          x acked 3..4
          acked 0..2 again
-         DUPLICATE_MISMATCH
+         DUPLICATE_MISMATCH expected 3
          WRITER_GAP expected 3
          from 0
          0:a 1:b
@@ -352,5 +352,32 @@ fn a_stream_is_told_of_once_it_is_durable() {
          f 0:a
          f has all to 1
          tail 1",
+    );
+}
+
+/// A bucket's default policy is that of its streams: a change left two sessions on a stream that had
+/// become `fenced`.
+#[test]
+fn a_change_of_the_buckets_policy_breaks_the_sessions_that_follow_it() {
+    check(
+        "start
+         bucket b auto
+         session x b/s
+         create b/own any
+         session y b/own
+         rebucket b auto fenced
+         x append a
+         y append a
+         session z b/s
+         session x b/s",
+        "bucket made
+         x open at 0 epoch-1
+         stream made 0..0 epoch-1
+         y open at 0 epoch-1
+         x broken DRAINING at core-0
+         bucket there
+         y acked 0..1
+         z open at 0 epoch-1
+         x refused POLICY_BUSY",
     );
 }

@@ -63,20 +63,6 @@ impl Buckets {
         self.last_change
     }
 
-    /// Applies a durable entry.
-    pub(crate) fn apply(&mut self, entry: &Entry) {
-        match entry {
-            Entry::BucketPut(info) => self.put(info.clone()),
-            Entry::BucketDeleted(name) => self.remove(name),
-            Entry::Batch(_)
-            | Entry::Led(_)
-            | Entry::Fence { .. }
-            | Entry::Trim { .. }
-            | Entry::Settings { .. }
-            | Entry::Deleted { .. } => {}
-        }
-    }
-
     pub(crate) fn put(&mut self, info: BucketInfo) {
         self.known.insert(info.name.clone(), info);
     }

@@ -4,6 +4,7 @@
 //! - A segment is in exactly one of: active, storing, sealed, others.
 //! - Within a log a newer segment's statement of a stream replaces all older ones.
 
+use super::holdings::Holding;
 use crate::disk::{Mapped, SegmentFile};
 use crate::entry::Entry;
 use crate::index::{ActiveIndex, IndexDamage, Run, SealedIndex};
@@ -27,11 +28,13 @@ pub(crate) struct Found {
 
 /// The indexes of one core.
 pub(crate) struct Indexes {
-    log: LogId,
+    pub(super) log: LogId,
     active: Option<ActiveIndex>,
     storing: Vec<ActiveIndex>,
-    sealed: Vec<Arc<SealedIndex>>,
+    pub(super) sealed: Vec<Arc<SealedIndex>>,
     at_start: Arc<StarIndexes>,
+    /// What other cores' segments of this start hold of streams that came from there.
+    pub(super) adopted: BTreeMap<(StreamId, SegmentFile), Holding>,
 }
 
 impl Indexes {
@@ -42,6 +45,7 @@ impl Indexes {
             storing: Vec::new(),
             sealed: Vec::new(),
             at_start,
+            adopted: BTreeMap::new(),
         }
     }
 
@@ -169,7 +173,9 @@ impl Indexes {
         let mut place: Option<(SequenceNumber, SegmentFile)> = None;
         let mut behind: Option<SequenceNumber> = None;
         for file in files.chain(sealed.map(|index| index.file())) {
-            let index = self.index_of(file).expect("a file of a known index");
+            let index = self
+                .index_of(stream, file)
+                .expect("a file of a known index");
             let Ok(Some(first)) = index.first_sequence(stream) else {
                 continue;
             };
@@ -195,7 +201,9 @@ impl Indexes {
         stream: StreamId,
         next: SequenceNumber,
     ) -> Result<Looked, Refusal> {
-        let index = self.index_of(file).ok_or_else(|| missing_index(file))?;
+        let index = self
+            .index_of(stream, file)
+            .ok_or_else(|| missing_index(file))?;
         let unreadable = |damage| damaged(file, &damage);
         let first = index.first_sequence(stream).map_err(unreadable)?;
         if first.is_some_and(|first| first <= next) {
@@ -219,7 +227,9 @@ impl Indexes {
         let mut at = Some(newest);
         let mut candidate = None;
         while let Some(file) = at {
-            let index = self.index_of(file).ok_or_else(|| missing_index(file))?;
+            let index = self
+                .index_of(stream, file)
+                .ok_or_else(|| missing_index(file))?;
             let run = index
                 .run_at_time(stream, time)
                 .map_err(|e| damaged(file, &e))?;
@@ -233,7 +243,12 @@ impl Indexes {
         Ok(candidate)
     }
 
-    fn index_of(&self, file: SegmentFile) -> Option<IndexRef<'_>> {
+    pub(super) fn index_of(&self, stream: StreamId, file: SegmentFile) -> Option<IndexRef<'_>> {
+        match self.adopted.get(&(stream, file)) {
+            Some(Holding::Part(index)) => return Some(IndexRef::Active(index)),
+            Some(Holding::Sealed(index)) => return Some(IndexRef::Sealed(index)),
+            None => {}
+        }
         if let Some(index) = self.in_memory().find(|index| index.file() == file) {
             return Some(IndexRef::Active(index));
         }
@@ -354,7 +369,7 @@ pub(crate) struct Place {
     pub(crate) runs: Vec<Run>,
 }
 
-enum IndexRef<'a> {
+pub(super) enum IndexRef<'a> {
     Active(&'a ActiveIndex),
     Sealed(&'a SealedIndex),
 }
@@ -377,7 +392,7 @@ impl IndexRef<'_> {
         }
     }
 
-    fn previous(&self, stream: StreamId) -> Result<Option<SegmentFile>, IndexDamage> {
+    pub(super) fn previous(&self, stream: StreamId) -> Result<Option<SegmentFile>, IndexDamage> {
         match self {
             IndexRef::Active(index) => Ok(index.stream(stream).and_then(|state| state.previous)),
             IndexRef::Sealed(index) => Ok(index.stream(stream)?.and_then(|state| state.previous)),

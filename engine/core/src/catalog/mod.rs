@@ -12,5 +12,6 @@
 //! - What may be done with a stream: `admission`, `shard`.
 
 pub(crate) mod buckets;
+pub(crate) mod holdings;
 pub(crate) mod indexes;
 pub(crate) mod streams;

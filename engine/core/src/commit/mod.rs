@@ -189,6 +189,11 @@ impl LogWriter {
         group.ticket
     }
 
+    /// What is not on its way to the disk yet goes to a new segment.
+    pub(crate) fn roll(&mut self) {
+        self.roll_wanted = true;
+    }
+
     /// Bytes pushed and not yet durable.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.pending_bytes
@@ -202,6 +207,7 @@ impl LogWriter {
             && self
                 .active
                 .as_ref()
+                .filter(|_| !self.roll_wanted)
                 .is_none_or(|slot| !slot.has_room(reserve))
     }
 

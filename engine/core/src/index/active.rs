@@ -85,6 +85,15 @@ impl ActiveIndex {
         }
     }
 
+    /// The part that tells of one stream.
+    pub(crate) fn only(&self, id: StreamId) -> ActiveIndex {
+        let mut part = ActiveIndex::new(self.file, self.id);
+        if let Some(stream) = self.streams.get(&id) {
+            part.streams.insert(id, stream.clone());
+        }
+        part
+    }
+
     /// The segment's file.
     pub fn file(&self) -> SegmentFile {
         self.file

@@ -124,6 +124,7 @@ impl Shard {
         terms: Terms,
         batch: EncodedBatch,
     ) -> Result<(), Refusal> {
+        self.check_moving(id)?;
         let stream = self.stream(id);
         let settings = self.settings_of(id);
         let case = AppendCase {

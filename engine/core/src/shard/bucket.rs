@@ -5,6 +5,7 @@ use super::durable::Held;
 use crate::catalog::buckets::{Change, Step};
 use crate::entry::Entry;
 use crate::event::{Caller, Event, PeerMessage};
+use nova_model::ids::StreamId;
 use nova_model::limits::BUCKETS_MAX;
 use nova_model::names::BucketName;
 use nova_model::request::{Answer, BucketInfo, Request};
@@ -218,11 +219,41 @@ impl Shard {
         }
     }
 
+    /// An entry about a bucket is durable.
+    pub(super) fn bucket_durable(&mut self, entry: &Entry) {
+        match entry {
+            Entry::BucketPut(info) => self.bucket_known(info.clone()),
+            Entry::BucketDeleted(name) => self.buckets.remove(name),
+            Entry::Batch(_)
+            | Entry::Led(_)
+            | Entry::Fence { .. }
+            | Entry::Trim { .. }
+            | Entry::Settings { .. }
+            | Entry::Deleted { .. } => unreachable!("it belongs to a stream"),
+        }
+    }
+
+    /// A bucket is this now: streams that follow its policy may have got another one.
+    pub(super) fn bucket_known(&mut self, info: BucketInfo) {
+        let in_bucket = self.streams.all().filter(|stream| {
+            stream.assigned.name.bucket == info.name && !stream.sessions.is_empty()
+        });
+        let ids: Vec<StreamId> = in_bucket.map(|stream| stream.assigned.id).collect();
+        let policy = |shard: &Shard, id| shard.settings_of(id).policy.value;
+        let before: Vec<_> = ids.into_iter().map(|id| (id, policy(self, id))).collect();
+        self.buckets.put(info);
+        for (id, before) in before {
+            if policy(self, id) != before {
+                self.break_for_policy(id);
+            }
+        }
+    }
+
     /// A message of another core.
     pub fn handle_peer(&mut self, from: CoreId, message: PeerMessage) {
         match message {
             PeerMessage::BucketPut { change, info } => {
-                self.buckets.put(info);
+                self.bucket_known(info);
                 self.note(from, change, false);
             }
             PeerMessage::BucketGone { change, name } => {
@@ -238,6 +269,9 @@ impl Shard {
             PeerMessage::BucketReopen { name } => {
                 self.buckets.closed.remove(&name);
             }
+            PeerMessage::Take(handover) => self.take(from, *handover),
+            PeerMessage::Taken { id, epoch } => self.taken(id, epoch),
+            PeerMessage::LedAt { name, core, epoch } => self.led_at(name, core, epoch),
             PeerMessage::BucketNoted {
                 change,
                 has_streams,

@@ -9,7 +9,7 @@ use crate::event::{Caller, Event, ReaderKey, SessionKey};
 use crate::planted::PlantedBug;
 use nova_model::ids::StreamId;
 use nova_model::request::{Ack, ReadOpen, ServerTimes};
-use nova_model::{Instant, Now, Position};
+use nova_model::{CoreId, Instant, Now, Position};
 
 /// An answer that waits for its group.
 pub(super) enum Held {
@@ -32,6 +32,10 @@ pub(super) enum Held {
     },
     /// A bucket's change is durable; the other cores are told before the client.
     BucketChange(u64),
+    /// A stream that moves is durable: the other core may take it.
+    PassOn(StreamId),
+    /// This core's leadership of a stream that was handed to it is durable.
+    Taken { from: CoreId, id: StreamId },
 }
 
 /// Who gets an ack.
@@ -70,8 +74,8 @@ impl Shard {
             LogEvent::Rolled { from, to, id } => {
                 let end = from.as_ref().map(|(_, end)| end);
                 let index = self.indexes.roll(to, id, end);
-                if let Some((file, bytes)) = index {
-                    let length = self.config.segment_bytes;
+                if let (Some((file, bytes)), Some(end)) = (index, end) {
+                    let length = end.length;
                     self.ask(OpOwner::Finish, DiskOp::FinishSegment { file, length });
                     self.ask(OpOwner::Index(file), DiskOp::StoreIndex { file, bytes });
                 }
@@ -112,7 +116,7 @@ impl Shard {
         for entry in &group.entries {
             match entry.stream() {
                 Some(id) => self.entry_durable(id, entry),
-                None => self.buckets.apply(entry),
+                None => self.bucket_durable(entry),
             }
         }
         let Some(ticket) = group.ticket else { return };
@@ -174,6 +178,8 @@ impl Shard {
         match held {
             Held::Event(event) => self.events.push_back(*event),
             Held::BucketChange(change) => self.tell_bucket(change),
+            Held::PassOn(id) => self.pass_on(id),
+            Held::Taken { from, id } => self.tell_taken(from, id),
             Held::OpenReader { key, open, fresh } => self.go_on_opening(now, key, *open, fresh),
             Held::Ack {
                 to,

@@ -4,7 +4,6 @@ use super::Shard;
 use crate::state::StreamState;
 use nova_model::Refusal;
 use nova_model::names::{BucketName, StreamKey};
-use nova_model::placement::stream_home;
 use nova_model::request::{Answer, Page, StreamInfo};
 use nova_model::settings::EffectiveSettings;
 use std::collections::BTreeMap;
@@ -13,7 +12,7 @@ use std::collections::BTreeMap;
 const ROUND_KEYS_MIN: usize = 64;
 
 impl Shard {
-    /// The live streams of a bucket whose home is this core, as they are durable.
+    /// The live streams of a bucket that are here, led or at rest, as they are durable.
     pub(super) fn list_streams(&self, bucket: &BucketName, page: &Page) -> Result<Answer, Refusal> {
         if !self.buckets.known.contains_key(bucket) {
             return Err(Refusal::bucket_not_found(bucket));
@@ -53,9 +52,7 @@ impl Shard {
             let complete_to = listing.complete_to;
             let is_listed = |key: &StreamKey| complete_to.as_ref().is_none_or(|to| key <= to);
             let here = listing.streams.into_values().filter(|state| {
-                is_listed(&state.name.key)
-                    && !state.deleted
-                    && stream_home(&state.name, self.config.cores()) == self.config.core
+                is_listed(&state.name.key) && !state.deleted && self.is_here(&state.name)
             });
             found.extend(here.take(wanted - found.len()));
             match complete_to {

@@ -25,6 +25,7 @@ mod append;
 mod bucket;
 mod durable;
 mod list;
+mod moves;
 mod open;
 mod read;
 mod request;
@@ -45,6 +46,8 @@ use crate::reader::recent::Recent;
 use crate::segment::LogEnd;
 use crate::state::StreamState;
 use durable::Held;
+pub use moves::Handover;
+use moves::{Away, Move};
 use nova_model::ids::{SegmentNumber, StreamId};
 use nova_model::limits::PENDING_ANSWERS_MAX;
 use nova_model::names::{BucketName, StreamName};
@@ -83,6 +86,8 @@ pub struct Shard {
     /// The latest time that the shard was told.
     seen: Instant,
     recent: Recent,
+    moving: BTreeMap<StreamId, Move>,
+    away: BTreeMap<StreamName, Away>,
     gate: Gate<Held>,
     durable: Ticket,
     events: VecDeque<Event>,
@@ -127,6 +132,8 @@ impl Shard {
             hungry: BTreeSet::new(),
             heartbeats: BTreeSet::new(),
             seen: Instant::default(),
+            moving: BTreeMap::new(),
+            away: BTreeMap::new(),
             gate: Gate::new(),
             durable: Ticket(0),
             events: VecDeque::new(),
@@ -226,9 +233,13 @@ impl Shard {
         token
     }
 
-    /// Refuses what belongs to another core.
+    /// Refuses what belongs to another core. A stream that this core leads is its own, wherever its
+    /// home is.
     fn check_owner(&self, name: &StreamName) -> Result<(), Refusal> {
-        self.check_home(stream_home(name, self.config.cores()))
+        match self.check_moves(name)? {
+            Some(_led_here) => Ok(()),
+            None => self.check_home(stream_home(name, self.config.cores())),
+        }
     }
 
     fn check_home(&self, home: CoreId) -> Result<(), Refusal> {

@@ -107,7 +107,7 @@ impl Shard {
         }
     }
 
-    fn end_reader(&mut self, key: ReaderKey, event: Event) {
+    pub(super) fn end_reader(&mut self, key: ReaderKey, event: Event) {
         let reader = self.readers.remove(&key).expect("an open reader");
         self.hungry.remove(&key);
         let stream = self.stream_mut(reader.stream);

@@ -49,6 +49,7 @@ impl Shard {
             }
             Request::DescribeStar => Ok((Ticket(0), Answer::Star(self.describe_star()))),
             Request::ListBuckets { page } => now_answered(self.list_buckets(&page)),
+            Request::HandOff { name, to } => return self.hand_off(now, caller, &name, to),
             Request::CreateBucket { .. }
             | Request::DescribeBucket { .. }
             | Request::ReconfigureBucket { .. }
@@ -66,7 +67,11 @@ impl Shard {
     }
 
     /// A stream that must be there.
-    fn live(&mut self, now: Now, name: &StreamName) -> Result<StreamId, (Ticket, Refusal)> {
+    pub(super) fn live(
+        &mut self,
+        now: Now,
+        name: &StreamName,
+    ) -> Result<StreamId, (Ticket, Refusal)> {
         match self.resolve(name).map_err(at_once)? {
             Resolved::Live(id) => {
                 self.note_idle(now.instant, id);
@@ -166,14 +171,7 @@ impl Shard {
             },
         );
         if self.settings_of(id).policy.value != before {
-            let address = self.config.addresses[usize::from(self.config.core.0)].clone();
-            let facts = Facts::Holder {
-                address: Some(address),
-                epoch,
-            };
-            let message = "the stream's policy has changed: open the session again";
-            let refusal = Refusal::new(Code::Draining, message).with(facts);
-            self.break_sessions(id, &refusal, |_| true);
+            self.break_for_policy(id);
         }
         Ok((
             ticket,

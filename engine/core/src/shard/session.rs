@@ -14,7 +14,7 @@ use nova_model::ids::{StreamId, WriterId};
 use nova_model::limits::{LEADERSHIP_IDLE_US, SESSION_WINDOW_BATCHES};
 use nova_model::request::{AppendOpen, AppendOpened};
 use nova_model::settings::ProducerPolicy;
-use nova_model::{Code, Now, Refusal};
+use nova_model::{Code, Facts, Now, Refusal};
 
 /// An open append session.
 pub(super) struct Session {
@@ -85,12 +85,11 @@ impl Shard {
     fn check_open(&self, id: StreamId, fence: Option<&FencingToken>) -> Result<(), Refusal> {
         let policy = self.settings_of(id).policy.value;
         let stream = self.stream(id);
-        admission::check_fence(&stream.assigned, policy, fence)?;
         if policy == ProducerPolicy::Fenced && !stream.sessions.is_empty() {
             let message = "the stream admits one session at a time and another is open";
             return Err(Refusal::new(Code::PolicyBusy, message));
         }
-        Ok(())
+        admission::check_fence(&stream.assigned, policy, fence)
     }
 
     /// The client goes on after a rejected batch.
@@ -129,6 +128,19 @@ impl Shard {
             self.stream_mut(id).sessions.remove(&key);
             self.hold_event(ticket, Event::SessionBroken(key, refusal.clone()));
         }
+    }
+
+    /// The stream's policy is another one now: its sessions open again under it.
+    pub(super) fn break_for_policy(&mut self, id: StreamId) {
+        let epoch = self.stream(id).assigned.epoch;
+        let address = self.config.addresses[usize::from(self.config.core.0)].clone();
+        let facts = Facts::Holder {
+            address: Some(address),
+            epoch,
+        };
+        let message = "the stream's policy has changed: open the session again";
+        let refusal = Refusal::new(Code::Draining, message).with(facts);
+        self.break_sessions(id, &refusal, |_| true);
     }
 
     pub(super) fn hold_event(&mut self, ticket: crate::commit::gate::Ticket, event: Event) {

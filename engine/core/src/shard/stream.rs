@@ -8,6 +8,7 @@ use crate::entry::Entry;
 use crate::state::StreamState;
 use nova_model::ids::{Epoch, StreamId};
 use nova_model::names::StreamName;
+use nova_model::placement::stream_home;
 use nova_model::settings::{BucketSettings, EffectiveSettings, StreamSettings};
 use nova_model::{Code, Facts, Instant, Now, Refusal};
 
@@ -174,6 +175,13 @@ impl Shard {
         };
         if !stream.is_idle(self.durable) {
             return self.note_idle(now, id);
+        }
+        if self.moving.contains_key(&id) {
+            return;
+        }
+        let home = stream_home(&stream.assigned.name, self.config.cores());
+        if home != self.config.core && !stream.assigned.deleted {
+            return self.begin_move(id, home, None);
         }
         if let Some(gone) = self.streams.remove(id) {
             self.recent.forget(&gone);

@@ -64,6 +64,10 @@ pub(super) fn answer(answer: &Answer) -> Result<(), ProtocolError> {
             let are_short = cores.all(|core| core.address.len() <= ADDRESS_BYTES_MAX);
             require(kind, are_short, "an address is too long")
         }
+        Answer::Moved { address, .. } => {
+            let is_short = address.len() <= ADDRESS_BYTES_MAX;
+            require(kind, is_short, "an address is too long")
+        }
         Answer::Deleted | Answer::Tail(_) | Answer::Fenced { .. } | Answer::Trimmed { .. } => {
             Ok(())
         }

@@ -214,7 +214,11 @@ impl Control {
         }
         // An earlier sending may have been applied, unless the search for duplicates came first.
         match refusal.code {
-            Code::NotOwner | Code::RateLimited | Code::PolicyBusy | Code::DiskFull => {
+            Code::NotOwner
+            | Code::Draining
+            | Code::RateLimited
+            | Code::PolicyBusy
+            | Code::DiskFull => {
                 self.again = Some(append);
             }
             _ => {

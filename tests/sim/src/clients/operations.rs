@@ -11,7 +11,7 @@ use nova_model::names::BucketName;
 use nova_model::request::{Ack, Answer, OneShotAppend, Page, Request};
 use nova_model::settings::{BucketSettings, ProducerPolicy, StreamSettings, TimestampMode};
 use nova_model::{
-    Code, EncodedBatch, Record, Refusal, SequenceNumber, StreamId, StreamName, WriterId,
+    Code, CoreId, EncodedBatch, Record, Refusal, SequenceNumber, StreamId, StreamName, WriterId,
 };
 
 /// What was asked, with what was known then.
@@ -51,6 +51,7 @@ impl What {
                 | Request::DeleteStream { name }
                 | Request::CheckTail { name }
                 | Request::Fence { name, .. }
+                | Request::HandOff { name, .. }
                 | Request::Trim { name, .. } => Some(name),
                 _ => None,
             },
@@ -101,6 +102,10 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
                 limit: 10,
                 ..Page::default()
             },
+        },
+        (17, Some(_)) => Request::HandOff {
+            name,
+            to: CoreId(around.rng.below(3) as u16),
         },
         _ => Request::CreateStream {
             name,

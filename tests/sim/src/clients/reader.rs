@@ -293,7 +293,10 @@ impl Read {
                 true
             }
             (Code::Trimmed, Facts::First(_)) => true,
-            (Code::NotOwner | Code::RateLimited | Code::Unavailable, _) => false,
+            (Code::NotOwner | Code::Draining | Code::RateLimited | Code::Unavailable, _) => {
+                self.losses += 1;
+                false
+            }
             (Code::PastTail, Facts::Tail(tail)) => {
                 let is_lost = self
                     .cursor
