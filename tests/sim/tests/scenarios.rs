@@ -355,8 +355,8 @@ fn a_stream_is_told_of_once_it_is_durable() {
     );
 }
 
-/// A bucket's default policy is that of its streams: a change left two sessions on a stream that had
-/// become `fenced`.
+/// A bucket's default policy is that of its streams: a change left two sessions on a stream that
+/// had become `fenced`.
 #[test]
 fn a_change_of_the_buckets_policy_breaks_the_sessions_that_follow_it() {
     check(

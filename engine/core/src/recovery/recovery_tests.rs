@@ -421,10 +421,10 @@ fn a_report_reads_like_sentences() {
     );
 }
 
-/// The seal of a segment was in the header of a later one without groups, which the next start made
-/// a spare file before its own header was there. Where locks do not work a write of a process killed
-/// long before landed then, and was adopted: the simulator saw positions given out twice, seed 53632
-/// without locks.
+/// The seal of a segment was in the header of a later one without groups, which the next start
+/// made a spare file before its own header was there. Where locks do not work a write of a process
+/// killed long before landed then, and was adopted: the simulator saw positions given out twice,
+/// seed 53632 without locks.
 #[test]
 fn a_stored_index_seals_its_segment_against_late_writes() {
     let sealed = Log::new(1, 3);

@@ -172,9 +172,9 @@ impl Recovery<'_> {
             return Ok(Err(RebuildReason::OtherEnd));
         }
         if seal.is_none() && is_newest {
-            // An earlier recovery stored it, and the seal is not written yet, or it was in a segment
-            // without groups that is a spare file by now. So the index is the seal: what lies
-            // behind its end in a longer file was torn, or landed late.
+            // An earlier recovery stored it, and the seal is not written yet, or it was in a
+            // segment without groups that is a spare file by now. So the index is the seal: what
+            // lies behind its end in a longer file was torn, or landed late.
             let is_unsealed = self.options.planted.has(PlantedBug::NoSeal);
             if is_unsealed && segment.size != index.end().length {
                 return Ok(Err(RebuildReason::Missing));
