@@ -11,6 +11,7 @@ mod damage;
 mod fencing;
 mod full_disk;
 mod kill;
+mod moves;
 mod pipelines;
 mod policy;
 mod raw;

@@ -1,0 +1,112 @@
+//! Contract 4.4: leadership moves between the cores of a star; nothing that was acked is lost,
+//! nothing that was admitted is applied twice, and clients follow by themselves.
+
+use crate::{SITE, all_bodies, in_time, make_stream, numbered, producer};
+use nova_client::*;
+use nova_e2e::home::Home;
+use nova_model::placement::stream_home;
+use std::time::{Duration, Instant};
+
+const RECORDS: u64 = 4000;
+const MOVES: u16 = 20;
+
+/// A producer appends one record after the other while its stream is handed to and fro, and a
+/// reader follows. The longest that one append took is printed with the rest.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_moves_under_load_and_is_whole_afterwards() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!("not run: a star of two cores needs two CPUs");
+        return;
+    }
+    let home = Home::new(SITE).with_cores(2);
+    let star = home.start();
+    let client = home.client();
+    let name = make_stream(&client, "moves").await;
+
+    let (writer, to) = (producer(&client, &name), name.clone());
+    let appends = tokio::spawn(async move {
+        let mut longest = Duration::ZERO;
+        for n in 0..RECORDS {
+            let begun = Instant::now();
+            let appended = in_time("an append", writer.append(Record::new(numbered(n)))).await;
+            assert_eq!(appended.expect("an append").start.sequence.0, n, "of {to}");
+            longest = longest.max(begun.elapsed());
+        }
+        in_time("a close", writer.close()).await.expect("a close");
+        longest
+    });
+    let mut open = read_from(name.clone(), 0);
+    open.follow = true;
+    open.limits.count = Some(RECORDS);
+    let mut reader = in_time("a reader", client.read(open))
+        .await
+        .expect("a reader");
+    let follows = tokio::spawn(async move {
+        let mut next = 0;
+        while let Some(item) = in_time("an item", reader.next_batch())
+            .await
+            .expect("an item")
+        {
+            if let ReadItem::Batch(batch) = item {
+                batch.for_each(|position, record| {
+                    assert_eq!(position.sequence.0, next);
+                    assert_eq!(record.body(), numbered(next));
+                    next += 1;
+                });
+            }
+        }
+        next
+    });
+    let first = stream_home(&name, 2).0;
+    let mut epoch = 0;
+    for round in 0..MOVES {
+        let to = CoreId((first + 1 + round) % 2);
+        let moved = in_time("a move", client.hand_off(name.clone(), to)).await;
+        let leader = moved.expect("a move");
+        assert_eq!(leader.core, to);
+        assert!(leader.epoch.0 > epoch, "an epoch only grows");
+        epoch = leader.epoch.0;
+    }
+    let longest = appends.await.expect("all appends");
+    assert_eq!(follows.await.expect("all records"), RECORDS);
+    let read = all_bodies(&client, &name).await;
+    assert!(
+        read.iter()
+            .map(|body| body.to_vec())
+            .eq((0..RECORDS).map(numbered))
+    );
+    println!("{RECORDS} appends over {MOVES} moves, the longest took {longest:?}");
+
+    star.kill();
+    let _again = home.start();
+    let read = all_bodies(&home.client(), &name).await;
+    assert!(
+        read.iter()
+            .map(|body| body.to_vec())
+            .eq((0..RECORDS).map(numbered))
+    );
+}
+
+/// The command, and what it says of a core that is not there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_command_hands_a_stream_over() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!("not run: a star of two cores needs two CPUs");
+        return;
+    }
+    let home = Home::new(SITE).with_cores(2);
+    let _star = home.start();
+    let name = make_stream(&home.client(), "handed").await;
+    let to = (1 - stream_home(&name, 2).0).to_string();
+    let words = ["admin", "handoff", "tests/handed", "--to"];
+    let said = home.nova(&[&words[..], &[&to]].concat(), b"").expect_done();
+    assert!(
+        said.text().contains(&format!("led by core-{to} at")),
+        "{}",
+        said.text()
+    );
+    let refused = home
+        .nova(&[&words[..], &["2"]].concat(), b"")
+        .expect_code(3);
+    assert_eq!(refused.code(), Some(3));
+}
