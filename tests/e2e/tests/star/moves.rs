@@ -23,40 +23,14 @@ async fn a_stream_moves_under_load_and_is_whole_afterwards() {
     let client = home.client();
     let name = make_stream(&client, "moves").await;
 
-    let (writer, to) = (producer(&client, &name), name.clone());
-    let appends = tokio::spawn(async move {
-        let mut longest = Duration::ZERO;
-        for n in 0..RECORDS {
-            let begun = Instant::now();
-            let appended = in_time("an append", writer.append(Record::new(numbered(n)))).await;
-            assert_eq!(appended.expect("an append").start.sequence.0, n, "of {to}");
-            longest = longest.max(begun.elapsed());
-        }
-        in_time("a close", writer.close()).await.expect("a close");
-        longest
-    });
+    let appends = tokio::spawn(append_all(producer(&client, &name)));
     let mut open = read_from(name.clone(), 0);
     open.follow = true;
     open.limits.count = Some(RECORDS);
-    let mut reader = in_time("a reader", client.read(open))
+    let reader = in_time("a reader", client.read(open))
         .await
         .expect("a reader");
-    let follows = tokio::spawn(async move {
-        let mut next = 0;
-        while let Some(item) = in_time("an item", reader.next_batch())
-            .await
-            .expect("an item")
-        {
-            if let ReadItem::Batch(batch) = item {
-                batch.for_each(|position, record| {
-                    assert_eq!(position.sequence.0, next);
-                    assert_eq!(record.body(), numbered(next));
-                    next += 1;
-                });
-            }
-        }
-        next
-    });
+    let follows = tokio::spawn(read_all(reader));
     let first = stream_home(&name, 2).0;
     let mut epoch = 0;
     for round in 0..MOVES {
@@ -85,6 +59,37 @@ async fn a_stream_moves_under_load_and_is_whole_afterwards() {
             .map(|body| body.to_vec())
             .eq((0..RECORDS).map(numbered))
     );
+}
+
+/// One record after the other, each where the last one ended; the longest that one took.
+async fn append_all(writer: Producer) -> Duration {
+    let mut longest = Duration::ZERO;
+    for n in 0..RECORDS {
+        let begun = Instant::now();
+        let appended = in_time("an append", writer.append(Record::new(numbered(n)))).await;
+        assert_eq!(appended.expect("an append").start.sequence.0, n);
+        longest = longest.max(begun.elapsed());
+    }
+    in_time("a close", writer.close()).await.expect("a close");
+    longest
+}
+
+/// Each record once and in order; how many there were.
+async fn read_all(mut reader: Reader) -> u64 {
+    let mut next = 0;
+    while let Some(item) = in_time("an item", reader.next_batch())
+        .await
+        .expect("an item")
+    {
+        if let ReadItem::Batch(batch) = item {
+            batch.for_each(|position, record| {
+                assert_eq!(position.sequence.0, next);
+                assert_eq!(record.body(), numbered(next));
+                next += 1;
+            });
+        }
+    }
+    next
 }
 
 /// The command, and what it says of a core that is not there.
