@@ -85,11 +85,14 @@ impl Shard {
     fn check_open(&self, id: StreamId, fence: Option<&FencingToken>) -> Result<(), Refusal> {
         let policy = self.settings_of(id).policy.value;
         let stream = self.stream(id);
+        // The fence first: a writer that was fenced out must learn it, not wait for the handle that
+        // its successor holds.
+        admission::check_fence(&stream.assigned, policy, fence)?;
         if policy == ProducerPolicy::Fenced && !stream.sessions.is_empty() {
             let message = "the stream admits one session at a time and another is open";
             return Err(Refusal::new(Code::PolicyBusy, message));
         }
-        admission::check_fence(&stream.assigned, policy, fence)
+        Ok(())
     }
 
     /// The client goes on after a rejected batch.
