@@ -8,6 +8,7 @@ mod bad_input;
 mod cli;
 mod conditions;
 mod damage;
+mod examples;
 mod fencing;
 mod full_disk;
 mod kill;

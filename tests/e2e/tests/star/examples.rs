@@ -1,0 +1,41 @@
+//! The examples of the SDK do what they say, against a real star.
+
+use crate::SITE;
+use nova_e2e::home::Home;
+use nova_e2e::process::Process;
+use std::process::Command;
+
+/// An example on its way, with the star's address, its authority and further words.
+fn begin(home: &Home, name: &str, binary: &str, words: &[&str]) -> Process {
+    let address = std::fs::read_to_string(home.data().join("address")).expect("an address");
+    let mut command = Command::new(binary);
+    command
+        .arg(address.trim())
+        .arg(home.data().join("tls/ca.pem"))
+        .args(words);
+    Process::start(name, &mut command)
+}
+
+#[test]
+fn append_settle_and_follow_work_together() {
+    let home = Home::new(SITE);
+    let _star = home.start();
+    let stream = "examples/all";
+    let append = env!("CARGO_BIN_EXE_example-append");
+    let mut append = begin(&home, "append", append, &[stream]);
+    append.write(b"first\nsecond\n");
+    append.close_stdin();
+    let said = append.wait_for_end().expect_done();
+    assert_eq!(said.text(), "examples/all ends at 2\n");
+
+    let settle = env!("CARGO_BIN_EXE_example-settle");
+    let settle = begin(&home, "settle", settle, &[stream, "order-7f3a", "third"]);
+    let said = settle.wait_for_end().expect_done();
+    assert_eq!(said.text(), "durable at 2\n");
+
+    let follow = env!("CARGO_BIN_EXE_example-follow");
+    let follow = begin(&home, "follow", follow, &[stream, "1"]);
+    let expected = b"1\tsecond\n2\tthird\n";
+    let read = follow.wait_for_output(|output| output.len() >= expected.len());
+    assert_eq!(read, expected);
+}
