@@ -40,6 +40,8 @@ pub(crate) struct Core {
     driver: Driver,
     completions: Completions,
     peers: Vec<Sender>,
+    /// Mail that waits for a full mailbox, for each peer.
+    outboxes: RefCell<Vec<VecDeque<Mail>>>,
     mail: RefCell<VecDeque<Mail>>,
     lanes: RefCell<HashMap<u64, Rc<LaneCell>>>,
     last_lane: Cell<u64>,
@@ -73,6 +75,7 @@ impl Core {
             id,
             driver,
             completions,
+            outboxes: RefCell::new(vec![VecDeque::new(); peers.len()]),
             peers,
             mail: RefCell::default(),
             lanes: RefCell::default(),
@@ -317,15 +320,30 @@ impl Core {
         }
     }
 
-    /// Sends mail from a task of its own: a full mailbox must not stop the core.
-    fn post(&self, to: CoreId, mail: Mail) {
-        let sender = self.peers[usize::from(to.0)].clone();
-        if let Err(flume::TrySendError::Full(mail)) = sender.try_send(mail) {
+    /// Sends mail, in order. While a mailbox is full its mail waits here, and a task of its own
+    /// carries it over: a core never waits for another one.
+    fn post(self: &Rc<Core>, to: CoreId, mail: Mail) {
+        let at = usize::from(to.0);
+        let mut outboxes = self.outboxes.borrow_mut();
+        if !outboxes[at].is_empty() {
+            return outboxes[at].push_back(mail);
+        }
+        if let Err(flume::TrySendError::Full(mail)) = self.peers[at].try_send(mail) {
+            outboxes[at].push_back(mail);
+            let core = Rc::clone(self);
+            glommio::spawn_local(async move { core.carry(at).await }).detach();
+        }
+    }
+
+    /// Carries what waits for a full mailbox. A piece stays in front until it is over, so that
+    /// nothing overtakes it.
+    async fn carry(&self, at: usize) {
+        loop {
+            let front = self.outboxes.borrow()[at].front().cloned();
+            let Some(mail) = front else { return };
             // The other end is gone only when the whole star stops.
-            glommio::spawn_local(async move {
-                let _stopping = sender.send_async(mail).await;
-            })
-            .detach();
+            let _stopping = self.peers[at].send_async(mail).await;
+            self.outboxes.borrow_mut()[at].pop_front();
         }
     }
 }
