@@ -6,7 +6,7 @@
 //! - The answers of one session come in the order of its batches.
 
 use crate::disk::{DiskError, SegmentFile};
-use crate::shard::Handover;
+use crate::handover::Handover;
 use nova_model::ids::{Epoch, StreamId};
 use nova_model::names::{BucketName, StreamName};
 use nova_model::position::SequenceNumber;

@@ -46,7 +46,6 @@ use crate::reader::recent::Recent;
 use crate::segment::LogEnd;
 use crate::state::StreamState;
 use durable::Held;
-pub use moves::Handover;
 use moves::{Away, Move};
 use nova_model::ids::{SegmentNumber, StreamId};
 use nova_model::limits::PENDING_ANSWERS_MAX;

@@ -23,12 +23,10 @@
 
 use super::Shard;
 use super::durable::Held;
-use crate::catalog::holdings::Holding;
 use crate::catalog::streams::Stream;
 use crate::commit::gate::Ticket;
-use crate::disk::SegmentFile;
 use crate::event::{Caller, Event, PeerMessage};
-use crate::state::StreamState;
+use crate::handover::Handover;
 use nova_model::ids::{CoreId, Epoch, StreamId};
 use nova_model::names::StreamName;
 use nova_model::placement::stream_home;
@@ -49,17 +47,6 @@ pub(super) struct Move {
 pub(super) struct Away {
     core: CoreId,
     epoch: Epoch,
-}
-
-/// What the new leader is given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Handover {
-    /// The stream with everything that is durable.
-    pub(crate) state: StreamState,
-    /// The newest segment that holds records of it.
-    pub(crate) records_in: Option<SegmentFile>,
-    /// Where its records of this start lie, since only the old leader's indexes tell.
-    pub(crate) holdings: Vec<Holding>,
 }
 
 impl Shard {
