@@ -191,8 +191,8 @@ pub trait BootDisk {
     fn map_index(&mut self, file: SegmentFile) -> Result<Mapped, DiskError>;
     /// Stores an index, atomically and durably, and maps it.
     fn store_index(&mut self, file: SegmentFile, bytes: Bytes) -> Result<Mapped, DiskError>;
-    /// Makes a segment's file of `length` bytes that begins with `header`, durably, and leaves it
-    /// unlocked: the seal of a log that gets no more writes.
+    /// Makes a segment's file of one block, `header`, durably, and leaves it unlocked: the seal of
+    /// a log that gets no more writes.
     fn create_closed(&mut self, file: SegmentFile, header: Bytes) -> Result<(), DiskError>;
     /// Cuts a segment's file to `length` and lets its lock go.
     fn finish(&mut self, file: SegmentFile, length: u64) -> Result<(), DiskError>;

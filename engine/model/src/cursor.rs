@@ -36,6 +36,15 @@ impl ReadCursor {
         }
     }
 
+    /// A read that had records before and goes on at `next` with what is left of its limits.
+    pub fn going_on(next: SequenceNumber, limits: ReadLimits) -> ReadCursor {
+        ReadCursor {
+            next,
+            limits,
+            taken_any: true,
+        }
+    }
+
     /// The sequence number that comes next.
     pub fn next(&self) -> SequenceNumber {
         self.next

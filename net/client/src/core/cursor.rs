@@ -11,8 +11,10 @@
 //! - A resumed read is of the same incarnation of the stream.
 //!
 //! # Not here
+//! - Which records the limits allow: `nova_model::cursor`, the star's rule too.
 //! - When to try again: the driver, without an end.
 
+use nova_model::cursor::ReadCursor as Limits;
 use nova_model::record::RecordView;
 use nova_model::request::{ReadLimits, ReadOpen, ReadOpened, ReadStart};
 use nova_model::{Position, Record, SequenceNumber, StoredBatch, StreamId};
@@ -167,37 +169,17 @@ impl ReadCursor {
     /// How many records from `next` on the limits allow; they are taken off the limits.
     fn admit(&mut self, stored: &StoredBatch, next: SequenceNumber) -> u32 {
         let limits = self.open.limits;
-        let there = (stored.end().0 - next.0) as u32;
         if limits == ReadLimits::default() {
-            return there;
+            return (stored.end().0 - next.0) as u32;
         }
-        let mut taken = 0;
-        let mut bytes_left = limits.bytes;
-        stored.for_each(|position, record| {
-            if position.sequence < next || self.done {
-                return;
-            }
-            let size = record.metered_bytes() as u64;
-            let over = bytes_left.is_some_and(|left| left < size) && (self.begun || taken > 0);
-            let late = limits
-                .until_timestamp
-                .is_some_and(|until| position.timestamp >= until)
-                || limits
-                    .until_sequence
-                    .is_some_and(|until| position.sequence >= until);
-            if over || late || limits.count == Some(u64::from(taken)) {
-                self.done = true;
-                return;
-            }
-            taken += 1;
-            bytes_left = bytes_left.map(|left| left.saturating_sub(size));
-        });
-        let left = &mut self.open.limits;
-        left.bytes = bytes_left;
-        left.count = left
-            .count
-            .map(|count| count.saturating_sub(u64::from(taken)));
-        taken
+        let mut cursor = match self.begun {
+            true => Limits::going_on(next, limits),
+            false => Limits::new(next, limits),
+        };
+        let taken = cursor.take(stored);
+        self.done |= taken.ended;
+        self.open.limits = cursor.remaining();
+        taken.records.len() as u32
     }
 
     fn advance(&mut self, next: SequenceNumber) {
