@@ -27,6 +27,7 @@ pub mod position;
 pub mod record;
 pub mod request;
 pub mod settings;
+pub mod star;
 pub mod stored;
 pub mod time;
 

@@ -67,6 +67,10 @@ pub const ADDRESS_BYTES_MAX: usize = 320;
 pub const BUCKETS_MAX: usize = 4096;
 /// Cores of one star.
 pub const STAR_CORES_MAX: usize = 256;
+/// Moves of one rebalance.
+pub const REBALANCE_MOVES_MAX: usize = 256;
+/// Streams that one core names, with the most load first, when a rebalance is planned.
+pub const REBALANCE_STREAMS_MAX: usize = 1000;
 /// Items in one page of a list answer (contract, section 7).
 pub const LIST_LIMIT_MAX: usize = 1000;
 

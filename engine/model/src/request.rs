@@ -14,11 +14,12 @@
 
 use crate::condition::{Conditions, FencingToken, WriterStamp};
 use crate::error::Refusal;
-use crate::ids::{CoreId, Epoch, Incarnation, StarId, StreamId, WriterId};
+use crate::ids::{CoreId, Epoch, StreamId, WriterId};
 use crate::limits::{LIST_LIMIT_MAX, STREAM_KEY_BYTES_MAX};
 use crate::names::{BucketName, StreamName};
 use crate::position::{Position, SequenceNumber};
 use crate::settings::{BucketSettings, EffectiveSettings, StreamSettings};
+pub use crate::star::{CoreInfo, CoreSet, CoreStatus, StarInfo, StarStatus, StreamMove};
 use crate::time::Timestamp;
 use rkyv::{Archive, Deserialize, Serialize};
 
@@ -276,6 +277,21 @@ pub enum Request {
         /// The core that leads from then on.
         to: CoreId,
     },
+    /// Hands all that these cores lead to the others, and places no stream there from then on.
+    /// With every core drained nothing is led. A start of the star forgets drains.
+    Drain {
+        /// Which.
+        cores: CoreSet,
+    },
+    /// Places streams on these cores again.
+    Undrain {
+        /// Which.
+        cores: CoreSet,
+    },
+    /// Spreads the streams that are led over the cores by measured load.
+    Rebalance,
+    /// Tells the load and the state of every core.
+    Status,
 }
 
 impl Request {
@@ -320,7 +336,11 @@ impl Request {
                 name.check()?;
                 check_conditions(conditions)
             }
-            Request::DescribeStar => Ok(()),
+            Request::DescribeStar
+            | Request::Drain { .. }
+            | Request::Undrain { .. }
+            | Request::Rebalance
+            | Request::Status => Ok(()),
         }
     }
 }
@@ -394,28 +414,6 @@ pub struct StreamInfo {
     pub created: Timestamp,
 }
 
-/// One core of a star.
-#[derive(Archive, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
-pub struct CoreInfo {
-    /// The core.
-    pub core: CoreId,
-    /// Its advertised address, `HOST:PORT`.
-    pub address: String,
-}
-
-/// A star as it is.
-#[derive(Archive, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
-pub struct StarInfo {
-    /// Its identity.
-    pub star: StarId,
-    /// How often it was started.
-    pub incarnation: Incarnation,
-    /// The core that answers.
-    pub core: CoreId,
-    /// All its cores, in their order.
-    pub cores: Vec<CoreInfo>,
-}
-
 /// What a [`Request`] brought.
 #[derive(Archive, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -474,4 +472,20 @@ pub enum Answer {
         /// The epoch of its leadership.
         epoch: Epoch,
     },
+    /// A drain or its end is done.
+    Placement {
+        /// The cores that are drained now, ascending.
+        drained: Vec<CoreId>,
+        /// Streams that were handed from one core to another for it.
+        moved: u64,
+    },
+    /// Streams were moved to spread the load.
+    Rebalanced {
+        /// The moves that were done.
+        moves: Vec<StreamMove>,
+        /// Whether a further rebalance would find more to do.
+        has_more: bool,
+    },
+    /// The star and its cores as they are.
+    Status(StarStatus),
 }

@@ -8,11 +8,13 @@ use crate::{ProtocolError, RequestId};
 use bytes::Bytes;
 use nova_model::limits::{
     ADDRESS_BYTES_MAX, CONTROL_FRAME_BYTES_MAX, CONTROL_WINDOW_REQUESTS, LANE_OUTPUT_BYTES_MAX,
-    LIST_LIMIT_MAX, MESSAGE_BYTES_MAX, REQUEST_FRAME_BYTES_MAX, SESSION_WINDOW_BATCHES,
-    STAR_CORES_MAX,
+    LIST_LIMIT_MAX, MESSAGE_BYTES_MAX, REBALANCE_MOVES_MAX, REQUEST_FRAME_BYTES_MAX,
+    SESSION_WINDOW_BATCHES, STAR_CORES_MAX,
 };
 use nova_model::position::Position;
-use nova_model::request::{Answer, CoreInfo, Page, Request, StarInfo, StreamInfo};
+use nova_model::request::{
+    Answer, CoreInfo, CoreStatus, Page, Request, StarInfo, StarStatus, StreamInfo, StreamMove,
+};
 use nova_model::settings::{EffectiveSettings, Retention, StreamSettings};
 use nova_model::{
     BucketName, Code, CoreId, Epoch, Facts, FencingToken, Incarnation, Refusal, SequenceNumber,
@@ -53,6 +55,27 @@ pub(crate) fn stream_answer(name: StreamName) -> Answer {
     }
 }
 
+fn core_status(address: String) -> CoreStatus {
+    CoreStatus {
+        core: CoreId(1),
+        address,
+        is_drained: true,
+        is_disk_full: false,
+        streams_led: 1,
+        streams_loaded: 2,
+        streams_moving: 3,
+        sessions: 4,
+        readers: 5,
+        appended_bytes_per_s: 6,
+        appended_records_per_s: 7,
+        read_bytes_per_s: 8,
+        segments: 9,
+        log_bytes: 10,
+        pending_bytes: 11,
+        recent_bytes: 12,
+    }
+}
+
 #[test]
 fn the_largest_answers_fit_into_a_frame() {
     let streams = Answer::Streams {
@@ -69,7 +92,25 @@ fn the_largest_answers_fit_into_a_frame() {
         core: CoreId(0),
         cores: vec![core; STAR_CORES_MAX],
     });
-    for answer in [streams, star] {
+    let moved = StreamMove {
+        name: longest_name(),
+        from: CoreId(0),
+        to: CoreId(1),
+    };
+    let rebalanced = Answer::Rebalanced {
+        moves: vec![moved; REBALANCE_MOVES_MAX],
+        has_more: true,
+    };
+    let placement = Answer::Placement {
+        drained: (0..STAR_CORES_MAX as u16).map(CoreId).collect(),
+        moved: 1,
+    };
+    let status = Answer::Status(StarStatus {
+        star: StarId(1),
+        incarnation: Incarnation(1),
+        cores: vec![core_status("a".repeat(ADDRESS_BYTES_MAX)); STAR_CORES_MAX],
+    });
+    for answer in [streams, star, rebalanced, placement, status] {
         let bytes = encode(&Frame::Answered(RequestId(1), answer));
         assert!(bytes.len() <= CONTROL_FRAME_BYTES_MAX, "{}", bytes.len());
     }

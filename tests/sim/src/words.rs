@@ -5,7 +5,7 @@
 
 use nova_model::condition::{Conditions, FencingToken};
 use nova_model::names::BucketName;
-use nova_model::request::{Ack, Answer, Page, ReadLimits, ReadOpen, ReadStart};
+use nova_model::request::{Ack, Answer, Page, ReadLimits, ReadOpen, ReadStart, StreamMove};
 use nova_model::settings::{ProducerPolicy, StreamSettings};
 use nova_model::{EncodedBatch, Facts, Record, Refusal, SequenceNumber, StoredBatch};
 use nova_model::{StreamName, Timestamp};
@@ -76,6 +76,21 @@ pub fn answer_words(answer: &Answer) -> String {
         Answer::Trimmed { first, .. } => format!("trimmed to {first}"),
         Answer::Moved { core, epoch, .. } => format!("led by {core} under {epoch}"),
         Answer::Star(star) => format!("star of {} cores", star.cores.len()),
+        Answer::Placement { drained, moved } => {
+            let cores = drained.iter().map(ToString::to_string).collect();
+            format!("moved {moved}, drained: {}", list_words(cores, false))
+        }
+        Answer::Rebalanced { moves, has_more } => {
+            let named = |moved: &StreamMove| {
+                let StreamMove { name, from, to } = moved;
+                format!("{}:{}>{}", name.key, from.0, to.0)
+            };
+            list_words(moves.iter().map(named).collect(), *has_more)
+        }
+        Answer::Status(status) => {
+            let led = status.cores.iter().map(|core| core.streams_led.to_string());
+            format!("led: {}", list_words(led.collect(), false))
+        }
     }
 }
 

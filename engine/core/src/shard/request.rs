@@ -49,6 +49,13 @@ impl Shard {
             }
             Request::DescribeStar => Ok((Ticket(0), Answer::Star(self.describe_star()))),
             Request::ListBuckets { page } => now_answered(self.list_buckets(&page)),
+            Request::Drain { .. }
+            | Request::Undrain { .. }
+            | Request::Rebalance
+            | Request::Status => {
+                let message = "this star does not place streams by command";
+                Err(at_once(Refusal::invalid("request", None, message)))
+            }
             Request::HandOff { name, to } => return self.hand_off(now, caller, &name, to),
             Request::CreateBucket { .. }
             | Request::DescribeBucket { .. }

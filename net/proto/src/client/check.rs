@@ -6,7 +6,7 @@
 use crate::error::ProtocolError;
 use crate::frame::Kind;
 use nova_model::limits::{
-    ADDRESS_BYTES_MAX, LIST_LIMIT_MAX, SESSION_WINDOW_BATCHES, STAR_CORES_MAX,
+    ADDRESS_BYTES_MAX, LIST_LIMIT_MAX, REBALANCE_MOVES_MAX, SESSION_WINDOW_BATCHES, STAR_CORES_MAX,
 };
 use nova_model::request::{Ack, Answer, AppendOpened, BucketInfo, StreamInfo};
 use nova_model::{Refusal, SequenceNumber};
@@ -67,6 +67,23 @@ pub(super) fn answer(answer: &Answer) -> Result<(), ProtocolError> {
         Answer::Moved { address, .. } => {
             let is_short = address.len() <= ADDRESS_BYTES_MAX;
             require(kind, is_short, "an address is too long")
+        }
+        Answer::Placement { drained, .. } => {
+            let are_few = drained.len() <= STAR_CORES_MAX;
+            require(kind, are_few, "its list is too long")
+        }
+        Answer::Rebalanced { moves, .. } => {
+            let are_few = moves.len() <= REBALANCE_MOVES_MAX;
+            require(kind, are_few, "its list is too long")?;
+            let are_named = moves.iter().all(|moved| moved.name.check().is_ok());
+            require(kind, are_named, "a stream's name is none")
+        }
+        Answer::Status(status) => {
+            let are_few = status.cores.len() <= STAR_CORES_MAX;
+            require(kind, are_few, "its list is too long")?;
+            let mut cores = status.cores.iter();
+            let are_short = cores.all(|core| core.address.len() <= ADDRESS_BYTES_MAX);
+            require(kind, are_short, "an address is too long")
         }
         Answer::Deleted | Answer::Tail(_) | Answer::Fenced { .. } | Answer::Trimmed { .. } => {
             Ok(())
