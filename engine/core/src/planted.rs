@@ -6,6 +6,11 @@
 //! # Not here
 //! - Which bug a run has: the simulator, which passes the set in.
 
+use crate::state::StreamState;
+use nova_model::condition::FencingToken;
+use nova_model::ids::Epoch;
+use nova_model::settings::StreamSettings;
+
 /// A bug that can be planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlantedBug {
@@ -19,6 +24,20 @@ pub enum PlantedBug {
     RefuseBeforeDurable,
     /// A new start writes on in the last segment of the old one.
     WriteOnInOldSegment,
+    /// No fencing token is asked for or looked at, and a new one ends no session.
+    NoFence,
+    /// Writers' numbers are not looked at: a repeat is applied again.
+    NoDedup,
+    /// What was admitted before a move is refused as if it had come after it.
+    NotOwnerAfterAdmission,
+    /// A segment's statement of a stream has no fencing token.
+    FenceForgotten,
+    /// A new leadership forgets what the stream said of its settings.
+    SettingsForgotten,
+    /// A new leadership goes on under the old one's epoch.
+    EpochRepeated,
+    /// A change of the policy ends no session.
+    PolicyKeepsSessions,
 }
 
 /// The bugs planted in this run.
@@ -54,5 +73,22 @@ impl PlantedBugs {
     #[cfg(not(feature = "planted-bugs"))]
     pub const fn has(self, _bug: PlantedBug) -> bool {
         false
+    }
+
+    /// What a new leadership states of a stream: with a bug, not all that holds.
+    pub(crate) fn spoil_leadership(self, state: &mut StreamState, epoch_before: Epoch) {
+        if self.has(PlantedBug::SettingsForgotten) {
+            state.settings = StreamSettings::default();
+        }
+        if self.has(PlantedBug::EpochRepeated) {
+            state.epoch = epoch_before.max(Epoch(1));
+        }
+    }
+
+    /// What a segment states of a stream that goes on in it: with a bug, not all that holds.
+    pub(crate) fn spoil_statement(self, state: &mut StreamState) {
+        if self.has(PlantedBug::FenceForgotten) {
+            state.fence = FencingToken::default();
+        }
     }
 }

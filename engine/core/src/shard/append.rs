@@ -6,11 +6,12 @@ use super::stream::Resolved;
 use crate::admission::{self, AppendCase, Verdict};
 use crate::entry::{BatchEntry, Entry};
 use crate::event::{Caller, Event, SessionKey};
+use crate::planted::PlantedBug;
 use nova_model::condition::{FencingToken, WriterStamp};
 use nova_model::ids::StreamId;
 use nova_model::position::{Position, SequenceNumber};
 use nova_model::request::{OneShotAppend, SessionAppend};
-use nova_model::settings::ProducerPolicy;
+use nova_model::settings::{EffectiveSettings, ProducerPolicy};
 use nova_model::stored::Stamping;
 use nova_model::{Code, EncodedBatch, Now, Refusal, StoredBatch};
 
@@ -125,8 +126,9 @@ impl Shard {
         batch: EncodedBatch,
     ) -> Result<(), Refusal> {
         self.check_moving(id)?;
+        let (mut settings, mut terms) = (self.settings_of(id), terms);
+        self.overlook(&mut settings, &mut terms);
         let stream = self.stream(id);
-        let settings = self.settings_of(id);
         let case = AppendCase {
             state: &stream.assigned,
             settings: &settings,
@@ -171,6 +173,17 @@ impl Shard {
                 );
                 Ok(())
             }
+        }
+    }
+
+    /// What the mistakes `no_fence` and `no_dedup` do not look at.
+    fn overlook(&self, settings: &mut EffectiveSettings, terms: &mut Terms) {
+        if self.config.planted.has(PlantedBug::NoFence) {
+            settings.policy.value = ProducerPolicy::Any;
+            terms.fence = None;
+        }
+        if self.config.planted.has(PlantedBug::NoDedup) {
+            terms.writer = None;
         }
     }
 

@@ -9,7 +9,7 @@ use crate::event::{Caller, Event, ReaderKey, SessionKey};
 use crate::planted::PlantedBug;
 use nova_model::ids::StreamId;
 use nova_model::request::{Ack, ReadOpen, ServerTimes};
-use nova_model::{CoreId, Instant, Now, Position};
+use nova_model::{Code, CoreId, Instant, Now, Position, Refusal};
 
 /// An answer that waits for its group.
 pub(super) enum Held {
@@ -199,12 +199,25 @@ impl Shard {
                     duplicate,
                     times,
                 };
-                self.events.push_back(match to {
-                    AckTo::Session(session) => Event::Acked(session, ack),
-                    AckTo::Caller(caller) => Event::AppendedOnce(caller, Ok(ack)),
+                let forgotten = self.forgets_admitted(id);
+                self.events.push_back(match (to, forgotten) {
+                    (AckTo::Session(session), None) => Event::Acked(session, ack),
+                    (AckTo::Session(session), Some(moved)) => Event::Rejected(session, moved),
+                    (AckTo::Caller(caller), None) => Event::AppendedOnce(caller, Ok(ack)),
+                    (AckTo::Caller(caller), Some(moved)) => Event::AppendedOnce(caller, Err(moved)),
                 });
             }
         }
+    }
+
+    /// The mistake `not_owner_after_admission`: what was admitted is told to have come too late.
+    fn forgets_admitted(&self, id: StreamId) -> Option<Refusal> {
+        if !self.config.planted.has(PlantedBug::NotOwnerAfterAdmission) {
+            return None;
+        }
+        let code = Code::NotOwner;
+        let moving = self.check_moving(id).err()?;
+        Some(Refusal { code, ..moving })
     }
 }
 

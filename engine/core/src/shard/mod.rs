@@ -24,6 +24,7 @@
 mod append;
 mod bucket;
 mod durable;
+mod figures;
 mod list;
 mod moves;
 mod open;
@@ -289,7 +290,9 @@ impl Statements for ShardStatements<'_> {
         if active.stream(stream).is_some() {
             return None;
         }
-        Some(self.stream(stream).durable.clone())
+        let mut state = self.stream(stream).durable.clone();
+        self.config.planted.spoil_statement(&mut state);
+        Some(state)
     }
 
     fn previous(&self, stream: StreamId, segment: SegmentFile) -> Option<SegmentFile> {

@@ -6,6 +6,7 @@ use crate::admission;
 use crate::commit::gate::Ticket;
 use crate::entry::Entry;
 use crate::event::{Caller, Event};
+use crate::planted::PlantedBug;
 use nova_model::condition::{Conditions, FencingToken};
 use nova_model::ids::StreamId;
 use nova_model::names::StreamName;
@@ -227,6 +228,9 @@ impl Shard {
                 token: token.clone(),
             },
         );
+        if self.config.planted.has(PlantedBug::NoFence) {
+            return Ok((ticket, Answer::Fenced { tail }));
+        }
         let is_fenced = self.settings_of(id).policy.value == ProducerPolicy::Fenced;
         let facts = Facts::Token(token.as_str().to_owned());
         let message = format!("the stream is fenced by '{token}' now");

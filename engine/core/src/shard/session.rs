@@ -9,6 +9,7 @@ use super::durable::Held;
 use super::stream::Resolved;
 use crate::admission;
 use crate::event::{Event, SessionKey};
+use crate::planted::PlantedBug;
 use nova_model::condition::FencingToken;
 use nova_model::ids::{StreamId, WriterId};
 use nova_model::limits::{LEADERSHIP_IDLE_US, SESSION_WINDOW_BATCHES};
@@ -87,7 +88,9 @@ impl Shard {
         let stream = self.stream(id);
         // The fence first: a writer that was fenced out must learn it, not wait for the handle that
         // its successor holds.
-        admission::check_fence(&stream.assigned, policy, fence)?;
+        if !self.config.planted.has(PlantedBug::NoFence) {
+            admission::check_fence(&stream.assigned, policy, fence)?;
+        }
         if policy == ProducerPolicy::Fenced && !stream.sessions.is_empty() {
             let message = "the stream admits one session at a time and another is open";
             return Err(Refusal::new(Code::PolicyBusy, message));
@@ -135,6 +138,9 @@ impl Shard {
 
     /// The stream's policy is another one now: its sessions open again under it.
     pub(super) fn break_for_policy(&mut self, id: StreamId) {
+        if self.config.planted.has(PlantedBug::PolicyKeepsSessions) {
+            return;
+        }
         let epoch = self.stream(id).assigned.epoch;
         let address = self.config.addresses[usize::from(self.config.core.0)].clone();
         let facts = Facts::Holder {

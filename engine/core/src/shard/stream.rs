@@ -152,8 +152,9 @@ impl Shard {
             return;
         }
         stream.is_led = true;
-        let mut state = stream.assigned.clone();
-        state.epoch = state.epoch.next();
+        let (mut state, epoch) = (stream.assigned.clone(), stream.assigned.epoch);
+        state.epoch = epoch.next();
+        self.config.planted.spoil_leadership(&mut state, epoch);
         self.commit(id, Entry::Led(Box::new(state)));
     }
 
