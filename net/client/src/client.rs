@@ -105,6 +105,12 @@ impl Client {
         })
     }
 
+    /// How often the star named another address than the one that was asked: what a first open, or
+    /// a move of a stream, costs beside its work.
+    pub fn redirects(&self) -> u64 {
+        self.star.holders.redirects()
+    }
+
     /// Closes all connections of the client and its clones, and waits, at most half a second,
     /// until the star knows.
     /// Producers are closed before: what they have under way is lost otherwise, and says so.

@@ -231,6 +231,7 @@ impl Reader {
         }
         match holder(&refusal) {
             Some(Some(address)) => {
+                self.star.holders.note_redirect();
                 address.clone_into(&mut self.address);
                 self.patience.begin(self.star.source.now());
                 if self.patience.redirect_at_once() {

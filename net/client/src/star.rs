@@ -204,6 +204,9 @@ impl Star {
         attempts.last = Some(refusal);
         attempts.patience.begin(at.now);
         let is_known = matches!(target, Some(Some(_)));
+        if is_known {
+            self.holders.note_redirect();
+        }
         if is_known && !attempts.in_doubt && attempts.patience.redirect_at_once() {
             return Ok(Next { target, wait_us: 0 });
         }

@@ -1,6 +1,7 @@
 //! Who leads which stream, as far as redirects told, until that address fails.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Streams and buckets remembered; beyond, all is forgotten and learnt again by redirects.
@@ -10,9 +11,20 @@ const HOLDERS_MAX: usize = 16_384;
 #[derive(Debug, Default)]
 pub(crate) struct Holders {
     known: Mutex<BTreeMap<String, String>>,
+    redirects: AtomicU64,
 }
 
 impl Holders {
+    /// Counts an answer that named another address.
+    pub(crate) fn note_redirect(&self) {
+        self.redirects.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many answers named another address.
+    pub(crate) fn redirects(&self) -> u64 {
+        self.redirects.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(name).cloned()

@@ -25,3 +25,12 @@ fn what_is_remembered_is_bounded() {
     assert_eq!(holders.get("b/0"), None);
     assert!(holders.get(&format!("b/{HOLDERS_MAX}")).is_some());
 }
+
+#[test]
+fn redirects_are_counted() {
+    let holders = Holders::default();
+    assert_eq!(holders.redirects(), 0);
+    holders.note_redirect();
+    holders.note_redirect();
+    assert_eq!(holders.redirects(), 2);
+}

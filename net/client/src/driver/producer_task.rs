@@ -10,10 +10,10 @@ use crate::driver::dialer::DialError;
 use crate::driver::pipe::{Lost, Pipe};
 use crate::driver::staging::{Phase, Staging};
 use crate::error::ClientError;
-use crate::star::Star;
+use crate::star::{Star, holder};
 use nova_model::limits::LANE_OUTPUT_BYTES_MAX;
 use nova_model::request::{Ack, AppendOpen};
-use nova_model::{Instant, StreamName};
+use nova_model::{Instant, Refusal, StreamName};
 use nova_proto::client::{AppendEvent, AppendLane};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -228,11 +228,15 @@ impl ProducerTask {
                         .remember(&self.stream.to_string(), &self.address);
                     self.rules.handle_opened(opened);
                 }
-                AppendEvent::OpenRefused(refusal) => self.rules.handle_open_refused(at, refusal),
+                AppendEvent::OpenRefused(refusal) => {
+                    self.count_redirect(&refusal);
+                    self.rules.handle_open_refused(at, refusal);
+                }
                 AppendEvent::Acked(ack) => self.rules.handle_acked(at, ack),
                 AppendEvent::Rejected(refusal) => self.rules.handle_rejected(at, refusal),
                 AppendEvent::Broken(refusal) => {
                     self.link = Link::Down;
+                    self.count_redirect(&refusal);
                     self.rules.handle_broken(at, refusal);
                 }
                 AppendEvent::Ended => {
@@ -240,6 +244,12 @@ impl ProducerTask {
                     self.rules.handle_lost(at);
                 }
             }
+        }
+    }
+
+    fn count_redirect(&self, refusal: &Refusal) {
+        if matches!(holder(refusal), Some(Some(_))) {
+            self.star.holders.note_redirect();
         }
     }
 
