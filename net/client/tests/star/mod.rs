@@ -30,6 +30,9 @@ const GOODBYE: Duration = Duration::from_secs(1);
 pub struct Knobs {
     /// Break the connection without an answer after each this many batches.
     pub break_every: Option<u32>,
+    /// Move all streams to the next core after each this many batches, and tell sessions so in place
+    /// of an answer to the batch that comes next.
+    pub move_every: Option<u32>,
     /// Core that leads all streams; `None` for the first.
     pub leader: Option<usize>,
     /// Address that is named as the holder of all streams, instead of a core's.

@@ -225,6 +225,17 @@ impl Served {
             return true;
         }
         knobs.batches += 1;
+        if knobs
+            .move_every
+            .is_some_and(|every| knobs.batches.is_multiple_of(every))
+        {
+            knobs.leader = Some((self.core + 1) % CORES);
+            drop(knobs);
+            let stream = open.stream.clone();
+            let moved = self.redirect(&stream).expect_err("it is led elsewhere");
+            self.lane.broken(&moved);
+            return true;
+        }
         let is_silent = knobs.is_silent;
         let breaks = knobs
             .break_every

@@ -85,20 +85,27 @@ impl Producer {
         self.finish_rejection(at);
     }
 
-    /// The star ended the session and said why.
+    /// The star ended the session and said why. If that is clean, nothing of what it did not answer
+    /// was applied by this session; what an earlier one left in doubt stays in doubt.
     pub fn handle_broken(&mut self, at: Moment, refusal: Refusal) {
-        self.lose_session();
+        if !self.has_session() {
+            // It was given up already, for an answer right before this notice.
+            return;
+        }
+        if refusal.clean {
+            self.end_session();
+        } else {
+            self.lose_session();
+        }
         self.session_refused(at, refusal);
     }
 
     /// The session, or the attempt to get one, ended without a word.
     pub fn handle_lost(&mut self, at: Moment) {
-        match self.state {
-            State::Opening => self.target = Target::Star,
-            State::Open { .. } | State::Rejecting { .. } | State::Paused { .. } => {}
-            State::Idle | State::Waiting { .. } | State::AwaitingWriter | State::Broken(_) => {
-                return;
-            }
+        if matches!(self.state, State::Opening) {
+            self.target = Target::Star;
+        } else if !self.has_session() {
+            return;
         }
         self.lose_session();
         self.actions.push_back(Action::Disconnect);
@@ -130,9 +137,6 @@ impl Producer {
 
     /// A session was refused or ended by the star; nothing is in flight.
     fn session_refused(&mut self, at: Moment, refusal: Refusal) {
-        if matches!(self.state, State::Broken(_)) {
-            return;
-        }
         self.actions.push_back(Action::Disconnect);
         self.last_refusal = Some(refusal.clone());
         if !refusal.retry {

@@ -11,7 +11,9 @@
 //! A batch is sent with its writer's number; when a session breaks, what has no answer is sent
 //! again in order with the same numbers, and the star answers what it has with the original
 //! positions. A rejection stops what is behind it: those come back `BEHIND_REJECTED`, and after
-//! the last of them the producer resumes and sends the plain ones again.
+//! the last of them the producer resumes and sends the plain ones again. A star that breaks a session
+//! in order answers first what it has applied, so after a clean notice what has no answer was not
+//! applied: it is sent again as if for the first time, and a condition is judged anew.
 //!
 //! What decides is on the wire: the `retry` and `clean` bits of a refusal, the holder's address
 //! and the wait in its facts. Only four codes mean something by themselves here: `BEHIND_REJECTED`
@@ -23,7 +25,8 @@
 //! - Each batch that left the batcher is resolved exactly once.
 //! - At most `window` batches are in the queue while a session is open.
 //! - Nothing is sent to another incarnation of the stream than the first one opened.
-//! - With a writer, no batch is applied twice.
+//! - With a writer, no batch is applied twice; without one, none that only clean notices kept from
+//!   its answer.
 //!
 //! # Not here
 //! - Bytes: `nova_proto::client::AppendLane`. The clock and the random numbers: the driver.
@@ -313,6 +316,17 @@ impl Producer {
         }
     }
 
+    fn has_session(&self) -> bool {
+        match self.state {
+            State::Open { .. } | State::Rejecting { .. } | State::Paused { .. } => true,
+            State::Idle
+            | State::Opening
+            | State::Waiting { .. }
+            | State::AwaitingWriter
+            | State::Broken(_) => false,
+        }
+    }
+
     fn needs_session(&self) -> bool {
         self.demand || !self.queue.is_empty()
     }
@@ -366,13 +380,19 @@ impl Producer {
         self.state = State::Broken(error);
     }
 
-    /// The session is gone: what it did not answer is sent again on the next one, except for
-    /// conditional batches behind a rejected one.
+    /// The session is gone without a word: what it did not answer may have been applied.
     fn lose_session(&mut self) {
-        match self.state {
-            State::Open { .. } => self.queue.doubt(),
-            State::Rejecting { .. } => self.report_conditional(),
-            _ => {}
+        if let State::Open { .. } = self.state {
+            self.queue.doubt();
+        }
+        self.end_session();
+    }
+
+    /// The session is over: what it did not answer is sent again on the next one, except for
+    /// conditional batches behind a rejected one.
+    fn end_session(&mut self) {
+        if let State::Rejecting { .. } = self.state {
+            self.report_conditional();
         }
         self.queue.rewind();
         self.opened = None;
@@ -412,6 +432,10 @@ mod rig;
 #[cfg(test)]
 #[path = "producer_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "breaks_tests.rs"]
+mod breaks_tests;
 
 #[cfg(test)]
 #[path = "random_tests.rs"]

@@ -7,7 +7,7 @@ use crate::core::handshake::{HandshakeFailure, HandshakeProblem};
 use crate::core::outcome::Appended;
 use crate::core::retry::BACKOFF_US_MAX;
 use nova_model::limits::CLIENT_RETRY_BUDGET_US;
-use nova_model::{Code, Facts, Position, Refusal, Timestamp};
+use nova_model::{Code, Facts};
 
 #[test]
 fn no_more_than_the_window_is_in_flight_and_a_freed_slot_takes_what_gathered() {
@@ -287,7 +287,7 @@ fn what_no_retry_can_cure_surfaces_at_once_and_later_appends_try_anew() {
     assert_eq!(rig.look(), ["b1"]);
     rig.producer.handle_broken(at, refusal(Code::Fenced));
     rig.append("c");
-    assert_eq!(rig.look(), ["disconnect", "ambiguous1", "refused2"]);
+    assert_eq!(rig.look(), ["disconnect", "refused1", "refused2"]);
 }
 
 #[test]
@@ -456,12 +456,4 @@ fn a_lingering_batch_leaves_at_its_time() {
     rig.tick();
     assert_eq!(rig.now, Instant(300));
     assert_eq!(rig.look(), ["b0#0"]);
-}
-
-fn mismatch_at(tail: u64) -> Refusal {
-    let tail = Position {
-        sequence: SequenceNumber(tail),
-        timestamp: Timestamp(0),
-    };
-    refusal(Code::SeqMismatch).with(Facts::Tail(tail))
 }

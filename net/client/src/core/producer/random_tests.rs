@@ -2,12 +2,15 @@
 //!
 //! The model star keeps the contract's rules for one stream: a window, a stop behind a rejected
 //! batch until `resume`, conditions, writers with their numbers. What it answers may be lost with
-//! the session; it refuses at random; it forgets writers; it moves.
+//! the session; it refuses at random; it forgets writers; it moves. A notice that is clean comes
+//! behind the answers of all that was applied, one that is not may overtake them.
 //!
 //! The oracle: every batch is resolved once; an acknowledged one is where the ack says; one whose
 //! failure is clean is nowhere; with a writer none is there twice; acknowledged batches are in
-//! the producer's order; the window is kept. The canary: a star that does not recognise repeats
-//! must be noticed.
+//! the producer's order; the window is kept. Where all refusals and notices are clean and nothing
+//! is lost, no outcome is unknown and nothing is there twice, with a writer or without. The
+//! canaries: a star that does not recognise repeats, and one whose clean notices overtake the
+//! answers of what it has applied.
 
 use super::rig::{ack, opened, rules};
 use super::*;
@@ -45,7 +48,20 @@ struct Star {
     log: Vec<u64>,
     writers: BTreeMap<WriterId, Vec<(u64, usize)>>,
     forgotten: BTreeSet<WriterId>,
-    recognises_repeats: bool,
+    kind: Kind,
+}
+
+/// What may happen in a run.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kind {
+    /// Producers number their batches.
+    has_writer: bool,
+    /// Nothing is lost, nothing forgotten, and all refusals are clean.
+    is_orderly: bool,
+    /// A mistake: repeats are applied again.
+    repeats_apply: bool,
+    /// A mistake: a clean notice overtakes answers.
+    notices_overtake: bool,
 }
 
 impl Star {
@@ -58,7 +74,11 @@ impl Star {
         whim: u32,
     ) -> Result<Ack, Refusal> {
         let refusal = |code| Err(Refusal::new(code, "because"));
-        match whim % 24 {
+        let whim = match whim % 24 {
+            3 | 5 if self.kind.is_orderly => 23,
+            whim => whim,
+        };
+        match whim {
             0 => return refusal(Code::DiskFull),
             1 => return refusal(Code::RateLimited),
             2 => return refusal(Code::Invalid),
@@ -72,7 +92,7 @@ impl Star {
             }
             let known = self.writers.entry(writer).or_default();
             if let Some(&(old, at)) = known.get(sequence as usize)
-                && self.recognises_repeats
+                && !self.kind.repeats_apply
             {
                 if old != id {
                     return refusal(Code::DuplicateMismatch);
@@ -98,7 +118,7 @@ impl Star {
         if let Some(writer) = writer {
             self.writers.entry(writer).or_default().push((id, tail));
         }
-        if whim % 24 == 5 {
+        if whim == 5 {
             return refusal(Code::Unavailable);
         }
         Ok(ack(tail as u64, 1))
@@ -121,25 +141,25 @@ struct World {
     connecting: Option<AppendOpen>,
     now: Instant,
     draws: u64,
-    has_writer: bool,
+    kind: Kind,
     results: BTreeMap<u64, Result<Ack, AppendError>>,
     conditional: BTreeSet<u64>,
 }
 
 impl World {
-    fn new(has_writer: bool, recognises_repeats: bool) -> World {
+    fn new(kind: Kind) -> World {
         World {
-            producer: Producer::new(rules(), has_writer.then_some(WriterId(1))),
+            producer: Producer::new(rules(), kind.has_writer.then_some(WriterId(1))),
             batcher: Batcher::new(BatcherConfig::default()),
             star: Star {
-                recognises_repeats,
+                kind,
                 ..Star::default()
             },
             session: None,
             connecting: None,
             now: Instant(0),
             draws: 1,
-            has_writer,
+            kind,
             results: BTreeMap::new(),
             conditional: BTreeSet::new(),
         }
@@ -196,9 +216,11 @@ impl World {
                     assert!(session.unanswered() <= WINDOW, "more than the window");
                 }
                 Action::Resume => {
-                    let session = self.session.as_mut().expect("resumed on an open session");
-                    assert_eq!(session.unanswered(), 0);
-                    session.inbox.push_back(Message::Resume);
+                    // A notice may have come right behind the answer that it follows.
+                    if let Some(session) = &mut self.session {
+                        assert_eq!(session.unanswered(), 0);
+                        session.inbox.push_back(Message::Resume);
+                    }
                 }
                 Action::NeedWriter => {
                     let at = self.at();
@@ -276,22 +298,47 @@ impl World {
         }
     }
 
-    /// The session breaks; what is on its way is lost.
+    /// The session breaks: what the star did not take is lost, and the answers that are on their
+    /// way as well unless a clean notice is behind them.
     fn lose(&mut self, whim: u32) {
+        if self.session.is_none() {
+            return;
+        }
+        let notice = match whim % 8 {
+            0 | 1 => Some(moved()),
+            2 => Some(Refusal::new(Code::Fenced, "fenced")),
+            3 => Some(Refusal::new(Code::PolicyBusy, "busy")),
+            4 => Some(Refusal::new(Code::Unavailable, "who knows")),
+            _ => None,
+        };
+        let is_clean = notice.as_ref().is_some_and(|notice| notice.clean);
+        if self.kind.is_orderly && !is_clean {
+            return;
+        }
+        if is_clean && !self.kind.notices_overtake {
+            while self
+                .session
+                .as_ref()
+                .is_some_and(|session| !session.outbox.is_empty())
+            {
+                self.deliver();
+            }
+        }
         if self.session.take().is_none() {
             return;
         }
         let at = self.at();
-        match whim % 4 {
-            0 => self.producer.handle_broken(at, moved()),
-            1 => self
-                .producer
-                .handle_broken(at, Refusal::new(Code::Fenced, "fenced")),
-            _ => self.producer.handle_lost(at),
+        match notice {
+            Some(notice) => self.producer.handle_broken(at, notice),
+            None => self.producer.handle_lost(at),
         }
     }
 
     fn tick(&mut self) {
+        // An orderly star answers in time: nothing is given up while it has not.
+        if self.kind.is_orderly && self.producer.in_flight() > 0 {
+            return;
+        }
         if let Some(deadline) = self.producer.next_deadline(&self.batcher) {
             self.now = self.now.max(deadline);
             let at = self.at();
@@ -311,7 +358,7 @@ impl World {
             12 => self.connect(whim),
             13 => self.tick(),
             14 => self.lose(whim),
-            _ if whim % 8 == 0 => {
+            _ if whim % 8 == 0 && !self.kind.is_orderly => {
                 let known = self.star.writers.keys().copied();
                 self.star.forgotten.extend(known);
             }
@@ -350,7 +397,7 @@ impl World {
         let mut last = None;
         for (&id, result) in &self.results {
             let times = self.star.log.iter().filter(|&&there| there == id).count();
-            if self.has_writer {
+            if self.kind.has_writer || self.kind.is_orderly {
                 assert!(times <= 1, "batch {id} is there {times} times");
             }
             match result {
@@ -368,6 +415,7 @@ impl World {
                     assert_eq!(times, 0, "batch {id} is there, its error is clean: {error}");
                 }
                 Err(error) => {
+                    assert!(!self.kind.is_orderly, "batch {id} is in doubt: {error}");
                     let since = error.ambiguity().expect("what is needed to find out").since;
                     let before = &self.star.log[..(since.0 as usize).min(self.star.log.len())];
                     let is_plain = !self.conditional.contains(&id);
@@ -380,8 +428,8 @@ impl World {
         }
     }
 
-    fn run(has_writer: bool, recognises_repeats: bool, steps: Vec<(u8, u32)>) {
-        let mut world = World::new(has_writer, recognises_repeats);
+    fn run(kind: Kind, steps: Vec<(u8, u32)>) {
+        let mut world = World::new(kind);
         for step in steps {
             world.step(step);
         }
@@ -407,17 +455,45 @@ proptest! {
 
     #[test]
     fn with_a_writer_nothing_is_lost_or_doubled(steps in steps()) {
-        World::run(true, true, steps);
+        let kind = Kind { has_writer: true, ..Kind::default() };
+        World::run(kind, steps);
     }
 
     #[test]
     fn without_a_writer_nothing_is_lost_and_errors_are_true(steps in steps()) {
-        World::run(false, true, steps);
+        World::run(Kind::default(), steps);
+    }
+
+    #[test]
+    fn where_all_is_clean_nothing_is_in_doubt(has_writer in any::<bool>(), steps in steps()) {
+        let kind = Kind { has_writer, is_orderly: true, ..Kind::default() };
+        World::run(kind, steps);
     }
 }
 
 #[test]
 fn the_oracle_notices_a_star_that_does_not_recognise_repeats() {
+    let (has_writer, repeats_apply) = (true, true);
+    must_be_noticed(Kind {
+        has_writer,
+        repeats_apply,
+        ..Kind::default()
+    });
+}
+
+#[test]
+fn the_oracle_notices_a_clean_notice_that_overtakes_answers() {
+    for has_writer in [false, true] {
+        must_be_noticed(Kind {
+            has_writer,
+            is_orderly: true,
+            notices_overtake: true,
+            ..Kind::default()
+        });
+    }
+}
+
+fn must_be_noticed(kind: Kind) {
     use proptest::test_runner::{Config, TestRunner};
     let config = Config {
         cases: 2_000,
@@ -425,10 +501,9 @@ fn the_oracle_notices_a_star_that_does_not_recognise_repeats() {
         failure_persistence: None,
         ..Config::default()
     };
-    let mut runner = TestRunner::new(config);
-    let found = runner.run(&steps(), |steps| {
-        World::run(true, false, steps);
+    let found = TestRunner::new(config).run(&steps(), |steps| {
+        World::run(kind, steps);
         Ok(())
     });
-    assert!(found.is_err(), "the canary sang for nobody");
+    assert!(found.is_err(), "the canary sang for nobody: {kind:?}");
 }

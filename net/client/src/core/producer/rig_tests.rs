@@ -53,6 +53,10 @@ pub(crate) fn holder(address: &str) -> Refusal {
     })
 }
 
+pub(crate) fn mismatch_at(tail: u64) -> Refusal {
+    refusal(Code::SeqMismatch).with(Facts::Tail(position(tail)))
+}
+
 /// A producer on virtual time and what it asked for since the last look, one word each.
 pub(crate) struct Rig {
     pub(crate) producer: Producer,
@@ -149,6 +153,11 @@ impl Rig {
     pub(crate) fn rejected(&mut self, refusal: Refusal) {
         let at = self.at();
         self.producer.handle_rejected(at, refusal);
+    }
+
+    pub(crate) fn broken(&mut self, refusal: Refusal) {
+        let at = self.at();
+        self.producer.handle_broken(at, refusal);
     }
 
     pub(crate) fn lost(&mut self) {
