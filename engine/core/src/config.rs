@@ -23,6 +23,8 @@ pub struct ShardConfig {
     pub ingress_bytes: usize,
     /// How long an idle stream stays in memory, in microseconds.
     pub idle_us: u64,
+    /// Time between two looks at what has had its time, in microseconds.
+    pub forget_us: u64,
     /// Mistakes that the simulator must find; none outside of it.
     pub planted: PlantedBugs,
 }
@@ -48,6 +50,7 @@ impl ShardConfig {
             recent_bytes: limits::RECENT_BYTES_DEFAULT,
             ingress_bytes: limits::INGRESS_BYTES_DEFAULT,
             idle_us: limits::LEADERSHIP_IDLE_US,
+            forget_us: limits::FORGET_US,
             planted: PlantedBugs::default(),
         }
     }

@@ -42,6 +42,8 @@ pub enum Entry {
         epoch: Epoch,
         /// First record that stays.
         first: SequenceNumber,
+        /// When it was decided, by the star's clock.
+        at: nova_model::Timestamp,
     },
     /// The stream's own settings are these now.
     Settings {

@@ -33,8 +33,14 @@ pub struct StreamState {
     pub fence: FencingToken,
     /// First record that is left.
     pub trimmed: SequenceNumber,
+    /// When that changed last, by the star's clock; 0 if it never did.
+    pub trimmed_at: Timestamp,
     /// The tail.
     pub tail: Position,
+    /// When its last record arrived, by the star's clock; when it was created, before the first.
+    pub arrived: Timestamp,
+    /// Metered bytes of all records that it ever took.
+    pub bytes: u64,
     /// Epoch of the last leadership; 0 before the first.
     pub epoch: Epoch,
     /// Whether it is deleted.
@@ -60,7 +66,10 @@ impl StreamState {
             settings,
             fence: FencingToken::default(),
             trimmed: SequenceNumber(0),
+            trimmed_at: Timestamp(0),
             tail: Position::default(),
+            arrived: created,
+            bytes: 0,
             epoch: Epoch(0),
             deleted: false,
             previous: None,
@@ -79,7 +88,10 @@ impl StreamState {
             Entry::Batch(batch) => self.apply_batch(batch),
             Entry::Led(state) => *self = (**state).clone(),
             Entry::Fence { token, .. } => self.fence = token.clone(),
-            Entry::Trim { first, .. } => self.trimmed = self.trimmed.max(*first),
+            Entry::Trim { first, at, .. } if *first > self.trimmed => {
+                (self.trimmed, self.trimmed_at) = (*first, *at);
+            }
+            Entry::Trim { .. } => {}
             Entry::Settings { settings, .. } => self.settings = *settings,
             Entry::Deleted { .. } => self.deleted = true,
             Entry::BucketPut(_) | Entry::BucketDeleted(_) => unreachable!("belongs to no stream"),
@@ -119,6 +131,8 @@ impl StreamState {
             );
         }
         self.tail = end;
+        self.arrived = batch.stored.stamping.arrival;
+        self.bytes += u64::from(batch.stored.batch.metered_bytes());
     }
 }
 

@@ -103,6 +103,17 @@ pub const INDEX_GAP_BYTES: u64 = 64 * KIB as u64;
 /// Spare segment files kept for each log.
 pub const SPARE_SEGMENTS_MAX: usize = 4;
 
+// Forgetting: in the background, so that no commit waits long behind it.
+
+/// Time between two looks at the streams in memory for records that have had their time.
+pub const FORGET_US: u64 = 1_000_000;
+/// Looks into indexes in one turn; one takes about a microsecond.
+pub const FORGET_STEPS_MAX: usize = 64;
+/// Between two such turns while there is more to look at: at most some 2 % of a core.
+pub const FORGET_PAUSE_US: u64 = 5_000;
+/// Looks at the streams in memory for one round over those at rest.
+pub const FORGET_ROUND_LOOKS: u64 = 30;
+
 // Memory of one core.
 
 /// Newest groups kept in memory for followers.

@@ -77,6 +77,7 @@ impl Plan {
         let calm_at = rng.between(300_000, most);
         let boot = BootPlan {
             cores: rng.between(1, 3) as u16,
+            forget_us: *rng.pick(&[3_000, 20_000, 200_000]),
             // A group must fit a segment, and a group holds at most what may be pending.
             segment_bytes: *rng.pick(&[128 * 1024, 256 * 1024, 512 * 1024]),
             recent_bytes: *rng.pick(&[4 * 1024, 64 * 1024, 1024 * 1024]),

@@ -21,7 +21,7 @@
 //! X resume | X close
 //! read S FROM [count N] [bytes N] [until N] [clamp]     FROM: N.., tail-N, time-US
 //! follow X S FROM | unfollow X
-//! hold | go | wait US | crash | power | flip NUMBER BYTE | unindex NUMBER | at CORE ACT
+//! hold | go | wait US [TIMES] | crash | power | flip NUMBER BYTE | unindex NUMBER | at CORE ACT
 //! full | space | loaded | segments | fall OPTION VALUE (power cut, and a start with options)
 //! ```
 //!
@@ -83,6 +83,7 @@ impl Script {
             disk: SimDisk::new(true),
             plan: BootPlan {
                 cores: 1,
+                forget_us: 1_000_000,
                 segment_bytes: 64 * 1024,
                 recent_bytes: 64 * 1024,
                 ingress_bytes: 1024 * 1024,
@@ -134,12 +135,10 @@ impl Script {
             ["space"] => self.disk.is_full = false,
             ["hold"] => self.is_held = true,
             ["go"] => self.is_held = false,
-            ["wait", us] => {
-                self.now += number(us);
-                let now = reading(self.now);
-                self.shards
-                    .iter_mut()
-                    .for_each(|shard| shard.handle_timeout(now));
+            ["wait", us, times @ ..] => {
+                for _ in 0..times.first().map_or(1, |times| number(times)) {
+                    self.wait(number(us));
+                }
             }
             ["loaded"] => {
                 let loaded: usize = self.shards.iter().map(Shard::streams_loaded).sum();
@@ -175,6 +174,14 @@ impl Script {
             [name, rest @ ..] if self.sessions.contains_key(*name) => self.in_session(name, rest),
             other => self.request(other),
         }
+    }
+
+    fn wait(&mut self, us: u64) {
+        self.now += us;
+        let now = reading(self.now);
+        let shards = self.shards.iter_mut();
+        shards.for_each(|shard| shard.handle_timeout(now));
+        self.settle();
     }
 
     fn start(&mut self, options: &[&str]) {

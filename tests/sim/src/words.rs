@@ -6,7 +6,7 @@
 use nova_model::condition::{Conditions, FencingToken};
 use nova_model::names::BucketName;
 use nova_model::request::{Ack, Answer, Page, ReadLimits, ReadOpen, ReadStart, StreamMove};
-use nova_model::settings::{ProducerPolicy, StreamSettings};
+use nova_model::settings::{ProducerPolicy, Retention, StreamSettings};
 use nova_model::{EncodedBatch, Facts, Record, Refusal, SequenceNumber, StoredBatch};
 use nova_model::{StreamName, Timestamp};
 use std::collections::BTreeMap;
@@ -111,8 +111,16 @@ pub fn settings_of(words: &[&str]) -> StreamSettings {
         () if words.contains(&"any") => Some(ProducerPolicy::Any),
         () => None,
     };
+    let said = |word: &str| {
+        let at = words.iter().position(|found| *found == word)?;
+        words.get(at + 1).map(|text| number(text))
+    };
+    let (age_s, bytes) = (said("age"), said("keep"));
+    let is_kept = age_s.is_none() && bytes.is_none();
     StreamSettings {
         policy,
+        retention: (!is_kept).then_some(Retention { age_s, bytes }),
+        delete_on_empty_s: said("empty"),
         ..StreamSettings::default()
     }
 }

@@ -24,6 +24,8 @@ pub type StarIndexes = BTreeMap<LogId, Vec<Arc<SealedIndex>>>;
 pub(crate) struct Found {
     pub(crate) state: StreamState,
     pub(crate) records_in: Option<SegmentFile>,
+    /// The segment whose index says so.
+    pub(crate) stated_in: SegmentFile,
 }
 
 /// The indexes of one core.
@@ -32,7 +34,7 @@ pub(crate) struct Indexes {
     active: Option<ActiveIndex>,
     storing: Vec<ActiveIndex>,
     pub(super) sealed: Vec<Arc<SealedIndex>>,
-    at_start: Arc<StarIndexes>,
+    pub(super) at_start: Arc<StarIndexes>,
     /// What other cores' segments of this start hold of streams that came from there.
     pub(super) adopted: BTreeMap<(StreamId, SegmentFile), Holding>,
 }
@@ -124,6 +126,7 @@ impl Indexes {
             Some(Found {
                 records_in: held.or(state.previous),
                 state: state.clone(),
+                stated_in: index.file(),
             })
         })
     }
@@ -431,7 +434,12 @@ fn find_newest<'a>(
             } else {
                 state.previous
             };
-            return Ok(Some(Found { state, records_in }));
+            let stated_in = index.file();
+            return Ok(Some(Found {
+                state,
+                records_in,
+                stated_in,
+            }));
         }
     }
     Ok(None)

@@ -14,4 +14,5 @@
 pub(crate) mod buckets;
 pub(crate) mod holdings;
 pub(crate) mod indexes;
+pub(crate) mod retained;
 pub(crate) mod streams;

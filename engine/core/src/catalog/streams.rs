@@ -17,6 +17,7 @@ use nova_model::position::Watermarks;
 use nova_model::settings::{EffectiveSettings, StreamSettings};
 use nova_model::{Instant, SequenceNumber, StoredBatch};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 
 /// A stream in memory.
 pub(crate) struct Stream {
@@ -106,6 +107,13 @@ impl Streams {
     /// Streams of a bucket in memory, in key order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Stream> {
         self.by_name.values().filter_map(|id| self.by_id.get(id))
+    }
+
+    /// The first stream behind `after` in the order of ids, or the very first.
+    pub(crate) fn behind(&self, after: Option<StreamId>) -> Option<&Stream> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut behind = self.by_id.range((from, Bound::Unbounded));
+        behind.next().map(|(_, stream)| stream)
     }
 
     pub(crate) fn len(&self) -> usize {

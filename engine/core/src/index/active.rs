@@ -11,7 +11,7 @@
 //! # Not here
 //! - Groups that are not durable yet: `commit`.
 
-use super::{DamagedSpan, Run, archive};
+use super::{DamagedSpan, Expiry, Run, archive};
 use crate::disk::SegmentFile;
 use crate::entry::{BatchEntry, Entry};
 use crate::segment::{LogEnd, batch_entry_bytes};
@@ -234,6 +234,18 @@ impl ActiveIndex {
         stream.runs.get(before.saturating_sub(1)).copied()
     }
 
+    /// The first record that stays when what has expired goes; none if nothing here has.
+    pub(crate) fn first_kept(&self, id: StreamId, expiry: &Expiry) -> Option<SequenceNumber> {
+        expiry.first_kept(self.runs(id))
+    }
+
+    /// The state of the first stream behind `after` in the order of ids, or of the very first.
+    pub(crate) fn stream_behind(&self, after: Option<StreamId>) -> Option<&StreamState> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut behind = self.streams.range((from, Bound::Unbounded));
+        behind.next().map(|(_, stream)| &stream.state)
+    }
+
     /// Whether no group was applied yet that names anything.
     pub fn is_empty(&self) -> bool {
         self.streams.is_empty() && self.buckets.is_empty()
@@ -377,6 +389,8 @@ impl ActiveIndex {
         };
         let run = Run {
             first: stream.state.tail,
+            arrival: stream.state.arrived,
+            before: stream.state.bytes,
             offset: span.offset,
             length: span.length,
         };
@@ -407,6 +421,8 @@ impl ActiveStream {
         }
         self.runs.push(Run {
             first: batch.start(),
+            arrival: batch.stored.stamping.arrival,
+            before: self.state.bytes,
             offset: place.offset as u32,
             length: place.length as u32,
         });

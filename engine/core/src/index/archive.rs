@@ -44,6 +44,8 @@ pub(super) struct StreamRow {
 pub(super) struct RunRow {
     pub(super) sequence: u64,
     pub(super) timestamp: u64,
+    pub(super) arrival: u64,
+    pub(super) before: u64,
     pub(super) offset: u32,
     pub(super) length: u32,
 }
@@ -61,7 +63,7 @@ pub(super) const SPAN_ROW_BYTES: usize = mem::size_of::<super::ArchivedDamagedSp
 
 const _: () = {
     assert!(STREAM_ROW_BYTES == 56);
-    assert!(RUN_ROW_BYTES == 24);
+    assert!(RUN_ROW_BYTES == 40);
     assert!(NAME_ROW_BYTES == 4);
     assert!(SPAN_ROW_BYTES == 8);
 };
@@ -192,6 +194,8 @@ fn add_runs(index: &ActiveIndex, rows: &mut [StreamRow], out: &mut Vec<u8>) -> R
                 let row = RunRow {
                     sequence: run.first.sequence.0,
                     timestamp: run.first.timestamp.0,
+                    arrival: run.arrival.0,
+                    before: run.before,
                     offset: run.offset,
                     length: run.length,
                 };

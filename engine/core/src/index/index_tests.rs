@@ -253,6 +253,7 @@ fn what_a_disk_gives_is_judged_before_it_is_applied() {
         stream: StreamId(1),
         epoch: state.epoch,
         first: SequenceNumber(2),
+        at: nova_model::Timestamp(0),
     };
     assert_eq!(
         index.try_apply_group(8192, 4096, &[trim]),

@@ -27,7 +27,8 @@ mod sealed;
 pub use active::{ActiveIndex, Misfit};
 pub use sealed::{IndexDamage, SealedIndex};
 
-use nova_model::position::Position;
+use nova_model::Timestamp;
+use nova_model::position::{Position, SequenceNumber};
 use rkyv::{Archive, Serialize};
 
 /// Consecutive groups of one segment that hold records of a stream.
@@ -35,6 +36,10 @@ use rkyv::{Archive, Serialize};
 pub struct Run {
     /// The stream's first record in it.
     pub first: Position,
+    /// When that record arrived, by the star's clock.
+    pub arrival: Timestamp,
+    /// Metered bytes of the stream before that record.
+    pub before: u64,
     /// Where its first group begins in the segment.
     pub offset: u32,
     /// Bytes of all its groups, with their padding and what lies between them.
@@ -45,6 +50,33 @@ impl Run {
     /// Where the segment goes on behind it.
     pub fn end(&self) -> u64 {
         u64::from(self.offset) + u64::from(self.length)
+    }
+}
+
+/// Which records of a stream may be forgotten: those before a record that arrived early enough, or
+/// that has enough bytes behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expiry {
+    /// What arrived before this time has had its time.
+    pub arrived_by: Option<Timestamp>,
+    /// What lies before this many bytes from the stream's beginning has had its room.
+    pub before: Option<u64>,
+}
+
+impl Expiry {
+    /// Whether everything before the run's first record may be forgotten.
+    fn passes(&self, run: &Run) -> bool {
+        self.arrived_by.is_some_and(|time| run.arrival <= time)
+            || self.before.is_some_and(|bytes| run.before <= bytes)
+    }
+
+    /// The first record of the last run that passes. The star's clock may have gone back, so runs
+    /// are not quite in the order of their arrivals; the search then ends at one of the places
+    /// where that happened, and goes beyond it once a newer segment passes.
+    fn first_kept(&self, runs: &[Run]) -> Option<SequenceNumber> {
+        let passed = runs.partition_point(|run| self.passes(run));
+        let last = passed.checked_sub(1)?;
+        Some(runs[last].first.sequence)
     }
 }
 

@@ -17,7 +17,7 @@ use super::archive::{
     ArchivedNameRow, ArchivedRunRow, ArchivedStreamRow, NAME_ROW_BYTES, RUN_ROW_BYTES,
     SPAN_ROW_BYTES, STREAM_ROW_BYTES, TRAILER_BYTES, Trailer,
 };
-use super::{ArchivedDamagedSpan, DamagedSpan, Run};
+use super::{ArchivedDamagedSpan, DamagedSpan, Expiry, Run};
 use crate::disk::{Mapped, SegmentFile};
 use crate::segment::LogEnd;
 use crate::state::StreamState;
@@ -194,6 +194,29 @@ impl SealedIndex {
         self.run(before.saturating_sub(1).max(runs.start)).map(Some)
     }
 
+    /// The first record that stays when what has expired goes; none if nothing here has.
+    pub(crate) fn first_kept(
+        &self,
+        id: StreamId,
+        expiry: &Expiry,
+    ) -> Result<Option<SequenceNumber>, IndexDamage> {
+        let runs = self.run_numbers(id)?;
+        let passed = partition(runs.clone(), |n| Ok(expiry.passes(&self.run(n)?)))?;
+        if passed == runs.start {
+            return Ok(None);
+        }
+        Ok(Some(self.run(passed - 1)?.first.sequence))
+    }
+
+    /// State of the stream in row `n` of the table; none behind the last.
+    pub(crate) fn nth(&self, n: usize) -> Result<Option<StreamState>, IndexDamage> {
+        self.verify()?;
+        if n >= self.stream_count() {
+            return Ok(None);
+        }
+        self.state(self.stream_row(n)?).map(Some)
+    }
+
     /// States of a bucket's streams whose keys begin with `prefix` and are greater than
     /// `start_after`, in the order of their keys; deleted ones too.
     pub fn names_after<'a>(
@@ -309,6 +332,8 @@ impl SealedIndex {
                 sequence: SequenceNumber(row.sequence.to_native()),
                 timestamp: Timestamp(row.timestamp.to_native()),
             },
+            arrival: Timestamp(row.arrival.to_native()),
+            before: row.before.to_native(),
             offset: row.offset.to_native(),
             length: row.length.to_native(),
         })

@@ -78,6 +78,13 @@ pub enum EntryDamage {
     Rule(&'static str),
 }
 
+/// What a trim says.
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+struct TrimBody {
+    first: SequenceNumber,
+    at: Timestamp,
+}
+
 /// The common part of every entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryHead {
@@ -195,7 +202,13 @@ pub(crate) fn encode_other(entry: &Entry, out: Vec<u8>) -> Vec<u8> {
         Entry::Batch(_) | Entry::Deleted { .. } => Ok(out),
         Entry::Led(state) => archive!(&**state, out),
         Entry::Fence { token, .. } => archive!(token, out),
-        Entry::Trim { first, .. } => archive!(first, out),
+        Entry::Trim { first, at, .. } => archive!(
+            &TrimBody {
+                first: *first,
+                at: *at
+            },
+            out
+        ),
         Entry::Settings { settings, .. } => archive!(settings, out),
         Entry::BucketPut(info) => archive!(info, out),
         Entry::BucketDeleted(name) => archive!(name, out),
@@ -255,11 +268,12 @@ pub(crate) fn decode_entry(
             })
         }
         KIND_TRIM => {
-            let first = unarchive!(SequenceNumber, body)?;
+            let TrimBody { first, at } = unarchive!(TrimBody, body)?;
             Ok(Entry::Trim {
                 stream,
                 epoch,
                 first,
+                at,
             })
         }
         KIND_SETTINGS => {

@@ -221,6 +221,7 @@ pub(crate) fn one_of_each() -> Vec<Entry> {
             stream,
             epoch,
             first: SequenceNumber(1),
+            at: Timestamp(77),
         },
         Entry::Deleted { stream, epoch },
         Entry::BucketDeleted(bucket),
@@ -314,6 +315,7 @@ fn entry_of(
             stream,
             epoch,
             first: state.tail.sequence,
+            at: Timestamp(state.tail.sequence.0),
         },
         Step::Lead => {
             let mut next = state.clone();

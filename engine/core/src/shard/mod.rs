@@ -30,6 +30,7 @@ mod moves;
 mod open;
 mod read;
 mod request;
+mod retain;
 mod session;
 mod stream;
 
@@ -54,6 +55,7 @@ use nova_model::names::{BucketName, StreamName};
 use nova_model::placement::stream_home;
 use nova_model::request::BucketInfo;
 use nova_model::{Code, CoreId, Epoch, Facts, Instant, Now, Refusal};
+use retain::Retention;
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -88,6 +90,7 @@ pub struct Shard {
     recent: Recent,
     moving: BTreeMap<StreamId, Move>,
     away: BTreeMap<StreamName, Away>,
+    retention: Retention,
     gate: Gate<Held>,
     durable: Ticket,
     events: VecDeque<Event>,
@@ -134,6 +137,7 @@ impl Shard {
             seen: Instant::default(),
             moving: BTreeMap::new(),
             away: BTreeMap::new(),
+            retention: Retention::default(),
             gate: Gate::new(),
             durable: Ticket(0),
             events: VecDeque::new(),
@@ -210,10 +214,16 @@ impl Shard {
     /// When [`Shard::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let heartbeat = self.heartbeats.first().map(|(at, _)| *at);
-        [self.log.deadline(), self.streams.deadline(), heartbeat]
-            .into_iter()
-            .flatten()
-            .min()
+        let retention = self.is_ready.then(|| self.retention.deadline());
+        [
+            self.log.deadline(),
+            self.streams.deadline(),
+            heartbeat,
+            retention,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Time has passed.
@@ -223,6 +233,7 @@ impl Shard {
             self.let_go(now.instant, id);
         }
         self.send_heartbeats(now);
+        self.retain(now);
     }
 
     fn ask(&mut self, owner: OpOwner, op: DiskOp) -> OpToken {

@@ -275,6 +275,7 @@ impl Shard {
                 stream: id,
                 epoch,
                 first,
+                at: now.wall,
             },
         );
         Ok((ticket, Answer::Trimmed { first, tail }))

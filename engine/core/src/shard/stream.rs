@@ -57,7 +57,9 @@ impl Shard {
             });
         }
         match self.indexes.find(name)? {
-            Some(Found { state, records_in }) if !state.deleted => {
+            Some(Found {
+                state, records_in, ..
+            }) if !state.deleted => {
                 let id = state.id;
                 self.streams.insert(Stream::at_rest(state, records_in));
                 Ok(Resolved::Live(id))

@@ -38,6 +38,8 @@ pub struct BootPlan {
     pub ingress_bytes: usize,
     /// How long idle streams stay.
     pub idle_us: u64,
+    /// Time between two looks at what has had its time.
+    pub forget_us: u64,
     /// Bugs to find.
     pub planted: PlantedBugs,
     /// Serve everything else when something is damaged.
@@ -110,6 +112,7 @@ fn shards(
         config.recent_bytes = plan.recent_bytes;
         config.ingress_bytes = plan.ingress_bytes;
         config.idle_us = plan.idle_us;
+        config.forget_us = plan.forget_us;
         config.planted = plan.planted;
         let start = ShardStart {
             end: log.end,

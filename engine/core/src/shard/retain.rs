@@ -1,0 +1,275 @@
+//! Retention: records that have had their time or their room are trimmed, and streams that are
+//! empty for long are deleted, in the background.
+//!
+//! ```text
+//!   every second: the streams in memory, one after the other
+//!   every 30th:   a round over the streams at rest, index by index
+//!     each: expired in the newest segment? in the one before? ... -> Trim or Deleted, in the log
+//! ```
+//! Age goes by the arrival of records at the star, which the log keeps, so that no client's clock
+//! can hold records or lose them. A trim goes to the beginning of a run of the index, or to the
+//! tail when all has expired; so of what has expired at most one run stays.
+//!
+//! # Invariants
+//! - A turn looks into a bounded number of indexes and loads at most one stream for each look.
+//! - What retention does is an entry like any other: durable before anybody sees it.
+//! - A stream with an open session is not deleted for being empty.
+//!
+//! # Not here
+//! - Giving space back: segments in which nothing is left.
+
+use super::Shard;
+use crate::catalog::indexes::Found;
+use crate::catalog::retained::{Expired, Resting};
+use crate::catalog::streams::Stream;
+use crate::disk::SegmentFile;
+use crate::entry::Entry;
+use crate::index::Expiry;
+use crate::state::StreamState;
+use nova_model::ids::StreamId;
+use nova_model::limits::{FORGET_PAUSE_US, FORGET_ROUND_LOOKS, FORGET_STEPS_MAX};
+use nova_model::names::StreamName;
+use nova_model::position::SequenceNumber;
+use nova_model::settings::EffectiveSettings;
+use nova_model::{Instant, Now, Timestamp};
+
+const SECOND_US: u64 = 1_000_000;
+
+/// How far retention has come.
+#[derive(Default)]
+pub(super) struct Retention {
+    due: Instant,
+    /// The stream in memory that was looked at last in the look at hand.
+    after: Option<StreamId>,
+    /// Whether all streams in memory were looked at.
+    is_looked: bool,
+    /// Looks until the next round over streams at rest.
+    looks_left: u64,
+    /// What is left of the round at hand.
+    round: Vec<Resting>,
+    search: Option<Search>,
+}
+
+/// A search for expired records that goes on in the next turn.
+struct Search {
+    id: StreamId,
+    name: StreamName,
+    expiry: Expiry,
+    trimmed: SequenceNumber,
+    at: SegmentFile,
+}
+
+impl Retention {
+    pub(super) fn deadline(&self) -> Instant {
+        self.due
+    }
+}
+
+/// What retention asks of a stream at the moment.
+enum Due {
+    Nothing,
+    /// It has been empty long enough.
+    Delete,
+    /// All of it has expired.
+    All,
+    /// Some of it may have.
+    Search(Expiry),
+}
+
+impl Shard {
+    /// Does a bounded piece of what retention asks for, if it is time.
+    pub(super) fn retain(&mut self, now: Now) {
+        if !self.is_ready || self.retention.due > now.instant {
+            return;
+        }
+        let mut steps = FORGET_STEPS_MAX;
+        while steps > 0 {
+            steps -= 1;
+            if !self.retain_step(now, &mut steps) {
+                self.retention.due = now.instant.plus_us(self.config.forget_us);
+                self.begin_look();
+                return;
+            }
+        }
+        self.retention.due = now.instant.plus_us(FORGET_PAUSE_US);
+    }
+
+    fn begin_look(&mut self) {
+        self.retention.is_looked = false;
+        self.retention.after = None;
+        if !self.retention.round.is_empty() {
+            return;
+        }
+        match self.retention.looks_left.checked_sub(1) {
+            Some(left) => self.retention.looks_left = left,
+            None => {
+                self.retention.looks_left = FORGET_ROUND_LOOKS;
+                self.retention.round = self.indexes.resting();
+            }
+        }
+    }
+
+    /// One look; whether there is more to look at.
+    fn retain_step(&mut self, now: Now, steps: &mut usize) -> bool {
+        if let Some(search) = self.retention.search.take() {
+            self.go_on_searching(now, search);
+            return true;
+        }
+        if !self.retention.is_looked {
+            match self.streams.behind(self.retention.after) {
+                Some(stream) => {
+                    let (state, records_in) = (stream.assigned.clone(), stream.records_in);
+                    self.retention.after = Some(state.id);
+                    self.retain_stream(now, &state, records_in);
+                }
+                None => self.retention.is_looked = true,
+            }
+            return true;
+        }
+        let Some(place) = self.retention.round.last_mut() else {
+            return false;
+        };
+        match self.indexes.next_resting(place) {
+            Some((state, file)) => self.retain_resting(now, &state, file, steps),
+            None => {
+                self.retention.round.pop();
+            }
+        }
+        true
+    }
+
+    /// A stream as one index states it: it counts if nothing newer is stated and it is not in
+    /// memory, where it is looked at anyway.
+    fn retain_resting(
+        &mut self,
+        now: Now,
+        state: &StreamState,
+        file: SegmentFile,
+        steps: &mut usize,
+    ) {
+        let is_asked = !matches!(self.due(now.wall, state), Due::Nothing);
+        if !is_asked || self.streams.find(&state.name).is_some() || !self.is_here(&state.name) {
+            return;
+        }
+        *steps = steps.saturating_sub(self.indexes.depth());
+        if let Ok(Some(found)) = self.indexes.find(&state.name)
+            && (found.state.id, found.stated_in) == (state.id, file)
+        {
+            self.retain_stream(now, &found.state, found.records_in);
+        }
+    }
+
+    fn retain_stream(&mut self, now: Now, state: &StreamState, records_in: Option<SegmentFile>) {
+        match self.due(now.wall, state) {
+            Due::Nothing => {}
+            Due::Delete => self.delete_empty(now, &state.name, state.id),
+            Due::All => self.trim_expired(now, &state.name, state.id, state.tail.sequence),
+            Due::Search(expiry) => {
+                self.retention.search = records_in.map(|at| Search {
+                    id: state.id,
+                    name: state.name.clone(),
+                    expiry,
+                    trimmed: state.trimmed,
+                    at,
+                });
+            }
+        }
+    }
+
+    fn due(&self, wall: Timestamp, state: &StreamState) -> Due {
+        if state.deleted {
+            return Due::Nothing;
+        }
+        let bucket = self.buckets.known.get(&state.name.bucket);
+        let defaults = bucket
+            .map(|info| info.settings.defaults)
+            .unwrap_or_default();
+        let settings = EffectiveSettings::resolve(&state.settings, &defaults);
+        if state.trimmed == state.tail.sequence {
+            let since = state.arrived.max(state.trimmed_at);
+            let wanted = settings.delete_on_empty_s.value;
+            let is_due = wanted > 0 && wall.0.saturating_sub(since.0) / SECOND_US >= wanted;
+            return match is_due {
+                true => Due::Delete,
+                false => Due::Nothing,
+            };
+        }
+        let retention = settings.retention.value;
+        let age_us = retention.age_s.map(|age| age.saturating_mul(SECOND_US));
+        let arrived_by = age_us.and_then(|age| wall.0.checked_sub(age).map(Timestamp));
+        let before = retention
+            .bytes
+            .and_then(|keep| state.bytes.checked_sub(keep));
+        match (arrived_by, before) {
+            (None, None) => Due::Nothing,
+            (Some(time), _) if state.arrived <= time => Due::All,
+            (arrived_by, before) => Due::Search(Expiry { arrived_by, before }),
+        }
+    }
+
+    fn go_on_searching(&mut self, now: Now, search: Search) {
+        let Search {
+            id,
+            expiry,
+            trimmed,
+            at,
+            ..
+        } = &search;
+        match self.indexes.expired_in(*id, *at, expiry, *trimmed) {
+            Expired::Nothing => {}
+            Expired::Before(first) => self.trim_expired(now, &search.name, search.id, first),
+            Expired::Perhaps(at) => self.retention.search = Some(Search { at, ..search }),
+        }
+    }
+
+    fn trim_expired(&mut self, now: Now, name: &StreamName, id: StreamId, first: SequenceNumber) {
+        if !self.bring(now, name, id) {
+            return;
+        }
+        let state = &self.stream(id).assigned;
+        if first > state.trimmed && first <= state.tail.sequence {
+            self.lead(id);
+            let (epoch, at) = (self.stream(id).assigned.epoch, now.wall);
+            let entry = Entry::Trim {
+                stream: id,
+                epoch,
+                first,
+                at,
+            };
+            self.commit(id, entry);
+        }
+    }
+
+    fn delete_empty(&mut self, now: Now, name: &StreamName, id: StreamId) {
+        if !self.bring(now, name, id) {
+            return;
+        }
+        let stream = self.stream(id);
+        let is_due = matches!(self.due(now.wall, &stream.assigned), Due::Delete);
+        if is_due && stream.sessions.is_empty() {
+            self.lead(id);
+            let epoch = self.stream(id).assigned.epoch;
+            self.commit(id, Entry::Deleted { stream: id, epoch });
+        }
+    }
+
+    /// Brings a stream of this core into memory; whether it is there and may be changed.
+    fn bring(&mut self, now: Now, name: &StreamName, id: StreamId) -> bool {
+        if let Some(known) = self.streams.find(name) {
+            return known == id && self.check_moving(id).is_ok();
+        }
+        if !self.is_here(name) {
+            return false;
+        }
+        match self.indexes.find(name) {
+            Ok(Some(Found {
+                state, records_in, ..
+            })) if state.id == id && !state.deleted => {
+                self.streams.insert(Stream::at_rest(state, records_in));
+                self.note_idle(now.instant, id);
+                true
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+}

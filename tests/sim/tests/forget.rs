@@ -1,0 +1,138 @@
+//! Forgetting, in words: what has had its time or its room goes, and nothing else does.
+
+use nova_sim::script::check;
+
+#[test]
+fn records_that_had_their_time_are_trimmed_for_good() {
+    check(
+        "start
+         bucket b
+         create b/s age 10
+         append b/s *30000
+         append b/s *30001
+         wait 6000000
+         append b/s *30002
+         describe b/s
+         wait 6000000
+         describe b/s
+         read b/s 0..
+         read b/s 2..
+         wait 1000000 40
+         describe b/s
+         power
+         describe b/s
+         tail b/s",
+        "bucket made
+         stream made 0..0 epoch-1
+         acked 0..1
+         acked 1..2
+         acked 2..3
+         stream there 0..3 epoch-1
+         stream there 1..3 epoch-1
+         TRIMMED first 1
+         from 2
+         2:*30002
+         end 3
+         stream there 3..3 epoch-2
+         stream there 3..3 epoch-2
+         tail 3",
+    );
+}
+
+#[test]
+fn a_stream_keeps_its_newest_bytes() {
+    check(
+        "start
+         bucket b
+         create b/s keep 50000
+         append b/s *30000
+         append b/s *30001
+         append b/s *30002
+         append b/s *30003
+         wait 1000000
+         describe b/s
+         read b/s 2..
+         set b/s keep 100
+         wait 1000000
+         describe b/s
+         power
+         describe b/s",
+        "bucket made
+         stream made 0..0 epoch-1
+         acked 0..1
+         acked 1..2
+         acked 2..3
+         acked 3..4
+         stream there 2..4 epoch-1
+         from 2
+         2:*30002
+         3:*30003
+         end 4
+         stream there 2..4 epoch-1
+         stream there 3..4 epoch-1
+         stream there 3..4 epoch-1",
+    );
+}
+
+#[test]
+fn a_stream_at_rest_is_looked_at_too() {
+    check(
+        "start idle 1000
+         bucket b
+         rebucket b auto age 10
+         append b/s a b
+         append b/t a age
+         wait 2000
+         loaded
+         crash
+         loaded
+         wait 1000000 60
+         loaded
+         describe b/s
+         describe b/t",
+        "bucket made
+         bucket there
+         acked 0..2
+         acked 0..2
+         0 in memory
+         0 in memory
+         0 in memory
+         stream there 2..2 epoch-2
+         stream there 2..2 epoch-2",
+    );
+}
+
+#[test]
+fn a_stream_that_is_empty_for_long_is_deleted_for_good() {
+    check(
+        "start
+         bucket b
+         create b/s age 2 empty 10
+         create b/t empty 10
+         session x b/t
+         append b/s a
+         wait 3000000
+         describe b/s
+         wait 6000000
+         describe b/s
+         wait 7000000
+         describe b/s
+         x append held
+         create b/s
+         power
+         describe b/t
+         describe b/s",
+        "bucket made
+         stream made 0..0 epoch-1
+         stream made 0..0 epoch-1
+         x open at 0 epoch-1
+         acked 0..1
+         stream there 1..1 epoch-1
+         stream there 1..1 epoch-1
+         STREAM_NOT_FOUND
+         x acked 0..1
+         stream made 0..0 epoch-2
+         stream there 0..1 epoch-1
+         stream there 0..0 epoch-2",
+    );
+}
