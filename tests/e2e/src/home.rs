@@ -72,6 +72,11 @@ impl Home {
         self
     }
 
+    /// The number of cores.
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
     /// Another number of cores from the next start on.
     pub fn set_cores(&mut self, cores: usize) {
         self.cores = cores;

@@ -1,12 +1,14 @@
-//! Several processes write the same entities, are killed at random, and the result is checked:
-//! `ordered_writes (--data DIR | --star HOST:PORT --ca CA.PEM) [--seconds 5] [--writers 3]
-//! [--entities 4] [--seed 1] [--careless]`.
+//! Several processes write the same entities, are killed at random, and the result is checked;
+//! `--help` tells the flags.
 //!
 //! ```text
 //!   parent: entity 0: update 0, 1, 2 ...   each to two writers at once
 //!      |       ^
 //!      v       | "0 2 2": update 2 of entity 0 is stored at 2
-//!   writer processes (this program again): an EntityWriter each, killed with SIGKILL at random
+//!   writer processes (this program again): an EntityWriter each, killed with SIGKILL at random;
+//!      |                                    each life enters the star at a core of its own
+//!      v
+//!   the star: one stream for each entity
 //! ```
 //! A writer that was killed loses what it held, and its last append may still land. The parent
 //! starts another one, routes its entities anew and sends what has no answer again, in order. Now
@@ -19,31 +21,15 @@
 
 mod check;
 mod route;
+mod settings;
 mod writer;
 
 use nova_client::{BucketSettings, Client, ClientConfig, StreamName, StreamSettings};
 use std::error::Error;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 type Failure = Box<dyn Error + Send + Sync>;
-
-/// What the command line says.
-struct Settings {
-    star: String,
-    ca: PathBuf,
-    duration: Duration,
-    writers: usize,
-    entities: usize,
-    seed: u64,
-    is_careless: bool,
-}
-
-/// Bounds of the run.
-const SECONDS_MAX: u64 = 3_600;
-const WRITERS_MAX: usize = 32;
-const ENTITIES_MAX: usize = 256;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -52,6 +38,10 @@ fn main() -> ExitCode {
         [verb, star, ca] if verb == "careless-writer" => {
             writer::run_careless(star, ca).map(|()| true)
         }
+        _ if args.iter().any(|arg| arg == "--help") => {
+            print!("{}", settings::HELP);
+            Ok(true)
+        }
         _ => run(&args),
     };
     match done {
@@ -59,13 +49,13 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("ordered_writes: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(2)
         }
     }
 }
 
 fn run(args: &[String]) -> Result<bool, Failure> {
-    let settings = parse(args)?;
+    let settings = settings::parse(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -74,7 +64,9 @@ fn run(args: &[String]) -> Result<bool, Failure> {
         Client::connect(ClientConfig::new(settings.star.clone(), &settings.ca))?
     };
     let names = runtime.block_on(create(&client, settings.entities))?;
-    let run = route::run(&settings, &names)?;
+    let cores = runtime.block_on(client.describe_star())?.cores;
+    let entries: Vec<String> = cores.into_iter().map(|core| core.address).collect();
+    let run = route::run(&settings, &names, &entries)?;
     println!("{run}");
     let findings = runtime.block_on(check::check(&client, &names, &run))?;
     runtime.block_on(client.close());
@@ -105,37 +97,4 @@ async fn create(client: &Client, entities: usize) -> Result<Vec<StreamName>, Fai
             .await?;
     }
     Ok(names)
-}
-
-fn parse(args: &[String]) -> Result<Settings, Failure> {
-    let value = |flag: &str| {
-        let place = args.iter().position(|arg| arg == flag)?;
-        args.get(place + 1).cloned()
-    };
-    let number = |flag: &str, default: u64, max: u64| -> Result<u64, Failure> {
-        let number = value(flag).map_or(Ok(default), |text| text.parse())?;
-        let fits = (1..=max).contains(&number);
-        fits.then_some(number)
-            .ok_or_else(|| format!("{flag} is 1 to {max}").into())
-    };
-    let (star, ca) = match (value("--data"), value("--star"), value("--ca")) {
-        (Some(data), None, None) => {
-            let data = PathBuf::from(data);
-            let path = data.join("address");
-            let star = std::fs::read_to_string(&path)
-                .map_err(|error| format!("{}: {error}; does the star run?", path.display()))?;
-            (star.trim().to_owned(), data.join("tls/ca.pem"))
-        }
-        (None, Some(star), Some(ca)) => (star, PathBuf::from(ca)),
-        _ => return Err("usage: ordered_writes (--data DIR | --star HOST:PORT --ca FILE)".into()),
-    };
-    Ok(Settings {
-        star,
-        ca,
-        duration: Duration::from_secs(number("--seconds", 5, SECONDS_MAX)?),
-        writers: number("--writers", 3, WRITERS_MAX as u64)? as usize,
-        entities: number("--entities", 4, ENTITIES_MAX as u64)? as usize,
-        seed: number("--seed", 1, u64::MAX)?,
-        is_careless: args.iter().any(|arg| arg == "--careless"),
-    })
 }

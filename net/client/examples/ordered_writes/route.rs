@@ -5,8 +5,9 @@
 //!   becomes one of the entity's writers.
 //! - At most a window of updates of an entity is without an answer.
 
+use crate::Failure;
 use crate::check::FINDINGS_MAX;
-use crate::{Failure, Settings};
+use crate::settings::Settings;
 use nova_client::StreamName;
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Updates of an entity without an answer.
 const WINDOW: usize = 32;
+/// How often an update is sent at most while it has no answer: to two writers, and to those that
+/// replace killed ones.
+const SENDINGS_MAX: usize = 16;
 /// How far back a late retry reaches; well within what an entity writer knows.
 const LATE_MAX: u32 = 5_000;
 /// Answers between two late retries.
@@ -56,6 +60,8 @@ enum Event {
 struct Parent<'a> {
     settings: &'a Settings,
     names: &'a [StreamName],
+    /// The addresses of the star's cores.
+    entries: &'a [String],
     writers: Vec<Writer>,
     events: Receiver<Event>,
     sender: SyncSender<Event>,
@@ -65,8 +71,10 @@ struct Parent<'a> {
 }
 
 /// Runs the writers for the time that is set, and waits for the last answers.
-pub fn run(settings: &Settings, names: &[StreamName]) -> Result<Run, Failure> {
-    let (sender, events) = sync_channel(1024);
+pub fn run(settings: &Settings, names: &[StreamName], entries: &[String]) -> Result<Run, Failure> {
+    // Room for all answers to what a window of each entity may have been sent as: who reads a
+    // writer's answers never waits for this thread, which may be waiting for that writer to read.
+    let (sender, events) = sync_channel(names.len() * WINDOW * SENDINGS_MAX);
     let entity = |number: usize| Entity {
         places: Vec::new(),
         open: VecDeque::new(),
@@ -75,6 +83,7 @@ pub fn run(settings: &Settings, names: &[StreamName]) -> Result<Run, Failure> {
     let mut parent = Parent {
         settings,
         names,
+        entries,
         writers: Vec::new(),
         events,
         sender,
@@ -230,14 +239,16 @@ impl Parent<'_> {
         Ok(())
     }
 
-    fn start(&self, writer: usize, life: u64) -> Result<Writer, Failure> {
+    /// Starts a writer process, which enters the star at any of its cores.
+    fn start(&mut self, writer: usize, life: u64) -> Result<Writer, Failure> {
+        let entry = self.below(self.entries.len() as u64) as usize;
         let verb = match self.settings.is_careless {
             true => "careless-writer",
             false => "writer",
         };
         let mut child = Command::new(std::env::current_exe()?)
             .arg(verb)
-            .arg(&self.settings.star)
+            .arg(&self.entries[entry])
             .arg(&self.settings.ca)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -2,7 +2,7 @@
 
 use crate::SITE;
 use nova_e2e::home::Home;
-use nova_e2e::process::Process;
+use nova_e2e::process::{Ended, Process};
 use std::process::Command;
 
 /// An example on its way, with the star's address, its authority and further words.
@@ -38,4 +38,51 @@ fn append_settle_and_follow_work_together() {
     let expected = b"1\tsecond\n2\tthird\n";
     let read = follow.wait_for_output(|output| output.len() >= expected.len());
     assert_eq!(read, expected);
+}
+
+fn ordered_writes(home: &Home, words: &[&str]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_example-ordered-writes"));
+    command.arg("--data").arg(home.data()).args(words);
+    Process::start("ordered_writes", &mut command).wait_for_end()
+}
+
+/// Contract 5.7: several processes write the same entities, through any core, and are killed; each
+/// update is there once. Writers that lack the safeguards are found out.
+#[test]
+fn killed_writers_of_the_same_entities_leave_each_update_once() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let home = Home::new(SITE).with_cores(cores.min(2));
+    let star = home.start();
+    let words = ["--seconds", "3", "--entities", "6"];
+    let said = ordered_writes(&home, &words).expect_code(0).text();
+    println!("{said}");
+    assert!(!said.contains(" 0 writers killed"), "{said}");
+    let words = ["--seconds", "2", "--careless"];
+    let said = ordered_writes(&home, &words).expect_code(1).text();
+    assert!(said.contains("VIOLATION: "), "{said}");
+
+    let said = ordered_writes(&home, &["--help"]).expect_done().text();
+    for flag in [
+        "--seconds",
+        "--writers",
+        "--entities",
+        "--seed",
+        "--careless",
+    ] {
+        assert!(said.contains(flag), "{flag}: {said}");
+    }
+    for words in [
+        &["--second", "3"][..],
+        &["--writers", "0"],
+        &["--seed"],
+        &["--star", "x:1"],
+    ] {
+        let ended = ordered_writes(&home, words).expect_code(2);
+        assert!(
+            ended.stderr.starts_with("ordered_writes: "),
+            "{}",
+            ended.stderr
+        );
+    }
+    star.stop().expect_done();
 }

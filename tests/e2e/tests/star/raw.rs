@@ -189,6 +189,18 @@ impl RawControl {
         self.event().await
     }
 
+    /// Asks all at once and waits for all answers.
+    pub async fn ask_all(&mut self, requests: &[Request]) -> Vec<ControlEvent> {
+        for request in requests {
+            self.rules.request(request);
+        }
+        let mut answers = Vec::new();
+        for _ in requests {
+            answers.push(self.event().await);
+        }
+        answers
+    }
+
     /// Appends a record without a session, once.
     pub async fn append_once(
         &mut self,
