@@ -5,13 +5,14 @@
 //! - Within a log a newer segment's statement of a stream replaces all older ones.
 
 use super::holdings::Holding;
+use super::listing::{Listing, Merge};
 use crate::disk::{Mapped, SegmentFile};
 use crate::entry::Entry;
 use crate::index::{ActiveIndex, IndexDamage, Run, SealedIndex};
 use crate::segment::LogEnd;
 use crate::state::StreamState;
 use nova_model::ids::{LogId, StreamId};
-use nova_model::names::{BucketName, StreamKey, StreamName};
+use nova_model::names::{BucketName, StreamName};
 use nova_model::{Code, Facts, Refusal, SegmentId, SequenceNumber, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -270,7 +271,7 @@ impl Indexes {
     }
 
     /// The newest statement of each stream of `bucket` in key order, deleted ones too, for keys
-    /// that begin with `prefix` and come after `start_after`; at most `limit` keys of each index.
+    /// that begin with `prefix` and come after `start_after`; at most `limit` keys.
     pub(crate) fn list(
         &self,
         bucket: &BucketName,
@@ -278,54 +279,20 @@ impl Indexes {
         start_after: &str,
         limit: usize,
     ) -> Result<Listing, Refusal> {
-        let mut listing = Listing {
-            streams: BTreeMap::new(),
-            complete_to: None,
-        };
+        let mut merge = Merge::default();
         for index in self.in_memory() {
-            let states = index.names_after(bucket, prefix, start_after).take(limit);
-            listing.merge(states.cloned().collect(), limit);
+            let states = index.names_after(bucket, prefix, start_after);
+            merge.add(states.cloned().map(Ok))?;
         }
-        // A leadership states its stream anew in each of its segments: of equal epochs the newer
-        // segment's statement counts, and `merge` keeps the one that comes first.
         let logs = self.at_start.values().flat_map(|log| log.iter().rev());
         for index in self.sealed.iter().rev().chain(logs) {
-            let states = index
-                .names_after(bucket, prefix, start_after)
-                .and_then(|states| states.take(limit).collect::<Result<Vec<_>, _>>());
-            listing.merge(states.map_err(|e| damaged(index.file(), &e))?, limit);
+            let file = index.file();
+            let unreadable = move |damage| damaged(file, &damage);
+            let states = index.names_after(bucket, prefix, start_after);
+            let states = states.map_err(unreadable)?;
+            merge.add(states.map(move |state| state.map_err(unreadable)))?;
         }
-        Ok(listing)
-    }
-}
-
-/// Streams found by several indexes, and up to which key none of them has any that is missing.
-pub(crate) struct Listing {
-    pub(crate) streams: BTreeMap<StreamKey, StreamState>,
-    pub(crate) complete_to: Option<StreamKey>,
-}
-
-impl Listing {
-    fn merge(&mut self, states: Vec<StreamState>, limit: usize) {
-        if states.len() == limit
-            && let Some(last) = states.last()
-        {
-            let last = last.name.key.clone();
-            let nearest = self
-                .complete_to
-                .take()
-                .map_or(last.clone(), |known| known.min(last));
-            self.complete_to = Some(nearest);
-        }
-        for state in states {
-            let is_newer = self
-                .streams
-                .get(&state.name.key)
-                .is_none_or(|known| known.epoch < state.epoch);
-            if is_newer {
-                self.streams.insert(state.name.key.clone(), state);
-            }
-        }
+        merge.take(limit)
     }
 }
 

@@ -14,5 +14,6 @@
 pub(crate) mod buckets;
 pub(crate) mod holdings;
 pub(crate) mod indexes;
+mod listing;
 pub(crate) mod retained;
 pub(crate) mod streams;

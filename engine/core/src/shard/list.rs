@@ -8,7 +8,7 @@ use nova_model::request::{Answer, Page, StreamInfo};
 use nova_model::settings::EffectiveSettings;
 use std::collections::BTreeMap;
 
-/// Least keys taken of each index for one round, so that short pages do not make many rounds.
+/// Least keys of one round, so that short pages do not make many rounds.
 const ROUND_KEYS_MIN: usize = 64;
 
 impl Shard {
