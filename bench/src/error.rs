@@ -6,14 +6,15 @@
 use nova_client::ClientError;
 use nova_disk::baseline::BaselineError as DiskError;
 use nova_quic::baseline::BaselineError as EchoError;
-use nova_server::boot::ServeError;
-use nova_server::config::ConfigError;
 use std::io;
 use std::path::PathBuf;
 
 /// Why a benchmark has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
+    /// What was asked for contradicts itself.
+    #[error("{0}")]
+    Usage(String),
     /// The star said no, or was not there.
     #[error("{operation} failed: {source}")]
     Client {
@@ -63,12 +64,6 @@ pub enum BenchError {
         /// What the system said.
         source: io::Error,
     },
-    /// The star that runs in this process can't go on.
-    #[error(transparent)]
-    Serve(#[from] ServeError),
-    /// The star's settings contradict each other.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
     /// The results can't be written as JSON.
     #[error("the results can't be written: {0}")]
     Json(#[from] serde_json::Error),

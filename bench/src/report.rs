@@ -123,7 +123,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let machine = &self.machine;
         let form = if self.quick { ", quick form" } else { "" };
-        writeln!(f, "nova-bench, commit {}{form}", machine.commit)?;
+        writeln!(f, "nova bench goals, commit {}{form}", machine.commit)?;
         writeln!(f, "  kernel       {}", machine.kernel)?;
         let (star, client) = (machine.star_cpu, machine.client_cpu);
         write!(f, "  CPUs         {} of {}", machine.cpus, machine.cpu)?;

@@ -37,6 +37,9 @@ pub enum Unit {
     /// Hundredths of one CPU.
     #[serde(rename = "% of a CPU")]
     CpuPercent,
+    /// Hundredths of another quantity.
+    #[serde(rename = "%")]
+    Percent,
 }
 
 impl Unit {
@@ -48,6 +51,7 @@ impl Unit {
             Unit::MegabytesPerSecond => "MB/s",
             Unit::Mebibytes => "MiB",
             Unit::CpuPercent => "% of a CPU",
+            Unit::Percent => "%",
         }
     }
 }
@@ -110,6 +114,14 @@ impl Series {
             length if length % 2 == 1 => sorted[middle],
             _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
         }
+    }
+
+    /// The values that a quarter and three quarters of all do not exceed; 0 of none.
+    pub fn quartiles(&self) -> [f64; 2] {
+        let mut sorted = self.rounds.clone();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().saturating_sub(1);
+        [last / 4, 3 * last / 4].map(|place| sorted.get(place).copied().unwrap_or_default())
     }
 
     /// The largest value; 0 of none.

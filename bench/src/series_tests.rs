@@ -34,6 +34,8 @@ fn the_spread_is_a_share_of_the_median() {
         assert_eq!(series(rounds).spread_percent(), spread, "{rounds:?}");
     }
     assert_eq!(series(&[3.0, 8.0, 5.0]).most(), 8.0);
+    assert_eq!(series(&[5.0, 1.0, 4.0, 2.0, 3.0]).quartiles(), [2.0, 4.0]);
+    assert_eq!(series(&[]).quartiles(), [0.0, 0.0]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A star as a child process: started, driven from outside, told to stop or killed.
 //!
-//! The child is this same program with the command [`STAR_COMMAND`], which does what the server's
-//! binary does. So the star that is measured is always the one that was built with the benchmark.
+//! The child is this same program with another command, unless another program is named. So the
+//! star that is measured is the one that was built with the benchmark.
 //!
 //! # Invariants
 //! - A star does not outlive its [`Star`].
@@ -11,7 +11,6 @@
 use crate::error::BenchError;
 use nova_client::ClientConfig;
 use nova_quic::certificates::CA_CERTIFICATE_FILE;
-use nova_server::boot::{ADDRESS_FILE, TLS_DIRECTORY};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -20,8 +19,18 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The command that makes this program a star.
-pub const STAR_COMMAND: &str = "serve";
+/// What a star is made by, and where it tells how it is entered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StarProgram {
+    /// The program.
+    pub path: PathBuf,
+    /// The command that makes it a star.
+    pub command: &'static str,
+    /// The file in the data directory that names the star's first core.
+    pub address_file: &'static str,
+    /// The folder in the data directory with the certificates.
+    pub tls_directory: &'static str,
+}
 
 /// The line that a star prints when it answers.
 const READY_LINE: &str = "ready";
@@ -30,28 +39,32 @@ const START_PATIENCE: Duration = Duration::from_secs(120);
 /// Lines of the log that an error shows.
 const LOG_LINES_SHOWN: usize = 20;
 
-/// A running star of one core.
+/// A running star.
 #[derive(Debug)]
 pub struct Star {
     child: Child,
-    data: PathBuf,
     address: String,
+    authority: PathBuf,
     /// From before the process was made until its line `ready`.
     pub start_time: Duration,
 }
 
 impl Star {
     /// Starts a star on a data directory and waits until it is ready.
-    pub fn start(data: &Path, spin_us: u64) -> Result<Star, BenchError> {
+    pub fn start(
+        program: &StarProgram,
+        data: &Path,
+        cores: usize,
+        spin_us: u64,
+    ) -> Result<Star, BenchError> {
         let log_path = data.with_extension("log");
         let log = File::create(&log_path).map_err(BenchError::io("making the star's log"))?;
-        let program = std::env::current_exe().map_err(BenchError::io("finding this program"))?;
-        let mut command = Command::new(program);
+        let mut command = Command::new(&program.path);
         command
-            .arg(STAR_COMMAND)
+            .arg(program.command)
             .arg("--data")
             .arg(data)
-            .args(["--port", "0", "--cores", "1"])
+            .args(["--port", "0", "--cores", &cores.to_string()])
             .args(["--spin-us", &spin_us.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -65,14 +78,14 @@ impl Star {
         let start_time = begun.elapsed();
         let mut star = Star {
             child,
-            data: data.to_owned(),
             address: String::new(),
+            authority: data.join(program.tls_directory).join(CA_CERTIFICATE_FILE),
             start_time,
         };
         if !is_ready {
             return Err(star.start_error(&log_path));
         }
-        let address = fs::read_to_string(data.join(ADDRESS_FILE));
+        let address = fs::read_to_string(data.join(program.address_file));
         let address = address.map_err(BenchError::io("reading the star's address"))?;
         address.trim().clone_into(&mut star.address);
         Ok(star)
@@ -80,8 +93,7 @@ impl Star {
 
     /// How a client enters it.
     pub fn client_config(&self) -> ClientConfig {
-        let authority = self.data.join(TLS_DIRECTORY).join(CA_CERTIFICATE_FILE);
-        ClientConfig::new(&self.address, authority)
+        ClientConfig::new(&self.address, &self.authority)
     }
 
     /// Its process.

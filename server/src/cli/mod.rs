@@ -4,7 +4,7 @@
 //!   words --clap--> Command --> serve                        (the star itself)
 //!                           --> append, read, tail, bucket, stream, star, admin
 //!                                 Entry: address and authorities --> Client (tokio, one thread)
-//!                           --> try                      (a star in a child process, both ways)
+//!                           --> try, bench              (a star in a child process, both ways)
 //! ```
 //!
 //! # Invariants
@@ -17,6 +17,7 @@
 
 mod admin;
 mod append;
+mod bench;
 mod bucket;
 mod entry;
 mod failure;
@@ -98,6 +99,7 @@ enum Command {
     Stream(stream::StreamArgs),
     Star(star::StarArgs),
     Admin(admin::AdminArgs),
+    Bench(nova_bench::BenchArgs),
 }
 
 /// Runs the command that this process was started with.
@@ -138,6 +140,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Stream(args) => block_on(stream::run(args)),
         Command::Star(args) => block_on(star::run(args)),
         Command::Admin(args) => block_on(admin::run(args)),
+        Command::Bench(args) => bench::run(args),
     }
 }
 
@@ -145,6 +148,7 @@ impl Command {
     fn is_json(&self) -> bool {
         match self {
             Command::Try(args) => args.json,
+            Command::Bench(args) => args.is_json(),
             _ => self.entry().is_some_and(|entry| entry.json),
         }
     }
@@ -152,7 +156,7 @@ impl Command {
     /// The star that a client's command is for.
     fn entry(&self) -> Option<&Entry> {
         match self {
-            Command::Serve(_) | Command::Try(_) => None,
+            Command::Serve(_) | Command::Try(_) | Command::Bench(_) => None,
             Command::Append(args) => Some(&args.entry),
             Command::Read(args) => Some(&args.entry),
             Command::Tail(args) => Some(&args.entry),

@@ -12,7 +12,7 @@
 use super::{Bench, RECORD_BYTES, connect};
 use crate::baselines::{Echo, EchoLink, disk};
 use crate::error::BenchError;
-use crate::load::{AckTimes, body, closed_loop, ensure_bucket, producer};
+use crate::goals::load::{AckTimes, body, closed_loop, ensure_bucket, producer};
 use crate::report::{Bound, Section, Verdict};
 use crate::series::{Role, Series, Times, Unit};
 use crate::star::Star;

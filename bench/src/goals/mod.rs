@@ -1,19 +1,29 @@
-//! The scenarios: each starts its own star, measures in turns and gives a section of the report.
+//! The ratios that must hold: each scenario starts its own star, measures in turns, is judged.
+//!
+//! One record per durable ack, pipelined throughput, CPU and memory of an idle and of a pressed
+//! star, the time of a start, the cost of guarantees, the interruption by a move.
 //!
 //! # Invariants
 //! - A scenario has a folder of its own, which is gone when it has ended, also in failure.
 
+pub mod handoff;
 pub mod idle;
 pub mod latency;
+pub mod load;
 pub mod memory;
+pub mod options;
+pub mod pairs;
 pub mod pipelined;
 pub mod start;
 
+use crate::Outcome;
 use crate::cpus::Cpus;
 use crate::error::BenchError;
-use crate::options::Options;
-use crate::star::Star;
+use crate::machine::Machine;
+use crate::report::{Report, Section};
+use crate::star::{Star, StarProgram};
 use nova_client::Client;
+use options::{Choice, Options};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +32,45 @@ pub const RECORD_BYTES: usize = 1024;
 /// Bytes in a MiB.
 pub const MIB: u64 = 1024 * 1024;
 
+type Scenario = fn(&Bench) -> Result<Section, BenchError>;
+
+const SCENARIOS: [(Choice, Scenario); 7] = [
+    (Choice::Latency, latency::run),
+    (Choice::Pipelined, pipelined::run),
+    (Choice::Idle, idle::run),
+    (Choice::Memory, memory::run),
+    (Choice::Pairs, pairs::run),
+    (Choice::Handoff, handoff::run),
+    (Choice::Start, start::run),
+];
+
+/// Measures what was asked for, and prints it.
+pub fn measure(options: Options, program: StarProgram) -> Result<Outcome, BenchError> {
+    let cpus = Cpus::choose();
+    fs::create_dir_all(&options.data).map_err(BenchError::io("making the --data directory"))?;
+    let mut machine = Machine::look(&options.data, cpus.there, cpus.star, cpus.client);
+    let bench = Bench {
+        options,
+        cpus,
+        program,
+    };
+    let mut sections = Vec::new();
+    for (choice, scenario) in SCENARIOS {
+        if bench.options.has(choice) {
+            sections.push(scenario(&bench)?);
+        }
+    }
+    machine.look_again();
+    let options = &bench.options;
+    let report = Report::new(machine, options.quick, options.spin_us, sections);
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{report}");
+    }
+    Ok(Outcome::Measured)
+}
+
 /// What every scenario works with.
 #[derive(Debug)]
 pub struct Bench {
@@ -29,6 +78,8 @@ pub struct Bench {
     pub options: Options,
     /// Who has which CPU.
     pub cpus: Cpus,
+    /// What a star is made by.
+    pub program: StarProgram,
 }
 
 /// The folder of a scenario.
@@ -76,14 +127,19 @@ impl Bench {
         Ok(folder)
     }
 
-    /// Starts a star.
+    /// Starts a star of one core.
     pub fn star(&self, data: &Path) -> Result<Star, BenchError> {
-        Star::start(data, self.options.spin_us)
+        self.star_of(data, 1)
+    }
+
+    /// Starts a star.
+    pub fn star_of(&self, data: &Path, cores: usize) -> Result<Star, BenchError> {
+        Star::start(&self.program, data, cores, self.options.spin_us)
     }
 
     /// Says on the error stream what goes on: a full run takes minutes.
     pub fn progress(&self, text: &str) {
-        eprintln!("nova-bench: {text}");
+        eprintln!("nova bench: {text}");
     }
 }
 

@@ -1,9 +1,6 @@
-//! The command line of the benchmark.
-//!
-//! # Not here
-//! - The star's own settings, which it takes as [`nova_server::config::ServeSettings`].
+//! The command line of `nova bench goals`.
 
-use clap::{Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Which scenarios run.
@@ -17,18 +14,18 @@ pub enum Choice {
     Idle,
     /// Memory: idle, with a stalled reader, with 64 producers that never stop.
     Memory,
+    /// What guarantees cost: the same load with and without, in pairs.
+    Pairs,
+    /// How long a producer is interrupted when its stream moves; redirects of first opens.
+    Handoff,
     /// Time to start with sealed data, against an empty star.
     Start,
     /// All of them.
     All,
 }
 
-/// Measures a star against what the machine alone can do, within one run.
-///
-/// The star is a process of its own with one core; the client has another CPU. Everything of one
-/// scenario is measured in turns, and printed with its rounds.
-#[derive(Debug, Clone, PartialEq, Eq, Parser)]
-#[command(name = "nova-bench")]
+/// What is measured, and how much of it.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Options {
     /// What is measured.
     #[arg(value_enum, default_value = "all")]

@@ -15,7 +15,9 @@
 use super::{Bench, MIB, connect};
 use crate::baselines::WINDOWS_BYTES;
 use crate::error::BenchError;
-use crate::load::{Leash, append_until, body, ensure_bucket, pipeline, producer, stream_name};
+use crate::goals::load::{
+    Leash, append_until, body, ensure_bucket, pipeline, producer, stream_name,
+};
 use crate::process::memory;
 use crate::report::{Bound, Section, Verdict};
 use crate::series::{Role, Series, Unit};

@@ -44,13 +44,17 @@ pub async fn ensure_bucket(client: &Client) -> Result<(), BenchError> {
         .map_err(BenchError::client("making the bucket"))
 }
 
+/// Makes a stream, unless it is there.
+pub async fn ensure_stream(client: &Client, name: StreamName) -> Result<(), BenchError> {
+    let made = client.ensure_stream(name, StreamSettings::default()).await;
+    made.map(drop)
+        .map_err(BenchError::client("making a stream"))
+}
+
 /// Makes a stream, unless it is there, and a producer for it.
 pub async fn producer(client: &Client, number: usize) -> Result<Producer, BenchError> {
     let name = stream_name(number);
-    client
-        .ensure_stream(name.clone(), StreamSettings::default())
-        .await
-        .map_err(BenchError::client("making a stream"))?;
+    ensure_stream(client, name.clone()).await?;
     client
         .producer(name, ProducerConfig::default())
         .map_err(BenchError::client("opening a producer"))

@@ -5,7 +5,7 @@
 
 use super::{Bench, MIB, connect};
 use crate::error::BenchError;
-use crate::load::{body, closed_loop, ensure_bucket, producer, stream_name};
+use crate::goals::load::{body, closed_loop, ensure_bucket, producer, stream_name};
 use crate::process::{cpu_percent, cpu_time};
 use crate::report::{Bound, Section, Verdict};
 use crate::series::{Role, Series, Unit};

@@ -15,7 +15,7 @@
 
 use super::{Bench, Folder, MIB, connect};
 use crate::error::BenchError;
-use crate::load::{body, ensure_bucket, pipeline, producer};
+use crate::goals::load::{body, ensure_bucket, pipeline, producer};
 use crate::report::{Bound, Section, Verdict};
 use crate::series::{Role, Series, Unit};
 use crate::star::Star;

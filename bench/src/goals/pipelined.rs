@@ -14,7 +14,7 @@
 use super::{Bench, RECORD_BYTES, connect, megabytes_per_second};
 use crate::baselines::{Echo, FRAME_BYTES, FRAMES_IN_FLIGHT, REPLY_BYTES, disk};
 use crate::error::BenchError;
-use crate::load::{body, ensure_bucket, pipeline, producer};
+use crate::goals::load::{body, ensure_bucket, pipeline, producer};
 use crate::process::{cpu_percent, cpu_time};
 use crate::report::{Bound, Section, Verdict};
 use crate::series::{Role, Series, Unit};
