@@ -139,6 +139,8 @@ pub const CLIENT_STAGED_BYTES_MAX: usize = MIB;
 pub const CLIENT_LINGER_US_MAX: u64 = 1_000_000;
 /// How long a producer tries to reconnect.
 pub const CLIENT_RETRY_BUDGET_US: u64 = 30_000_000;
+/// How long a star may be silent by default before its sessions are broken from this side.
+pub const CLIENT_SILENCE_US: u64 = 10_000_000;
 /// Inputs that wait in a keyed batcher by default; one more is rejected.
 pub const CLIENT_QUEUEING_INPUTS_DEFAULT: usize = 16_384;
 /// Bytes of inputs that wait in a keyed batcher.
@@ -175,6 +177,8 @@ const _: () = {
     assert!(SEGMENT_BYTES_MAX <= u32::MAX as u64);
     assert!(ZERO_CHUNK_BYTES.is_multiple_of(BLOCK_BYTES));
     assert!(CLIENT_STAGED_BYTES_MAX >= RECORD_METERED_BYTES_MAX);
+    assert!(CLIENT_SILENCE_US >= 2 * READER_HEARTBEAT_US);
+    assert!(CLIENT_SILENCE_US < CLIENT_RETRY_BUDGET_US);
     assert!(INGRESS_BYTES_DEFAULT >= SESSION_WINDOW_BATCHES * BATCH_METERED_BYTES_MAX);
     assert!(LANE_OUTPUT_BYTES_MAX >= READER_CREDIT_BYTES);
     assert!(CLIENT_QUEUEING_BYTES_MAX >= BATCH_METERED_BYTES_MAX);

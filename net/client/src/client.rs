@@ -39,16 +39,18 @@ impl Client {
     /// for its own configuration. To be called inside a tokio runtime with IO and time.
     pub fn connect(config: ClientConfig) -> Result<Client, ClientError> {
         let tls = config.tls()?;
-        let retry_budget_us = config.retry_budget_us();
+        let (retry_budget_us, silence_us_max) = (config.retry_budget_us(), config.silence_us_max());
+        let transport = config.transport();
         let authorities = match config.authorities {
             Authorities::File(path) => Some(path),
             Authorities::Pem(_) => None,
         };
-        let endpoint = ClientEndpoint::new(&tls, config.transport);
+        let endpoint = ClientEndpoint::new(&tls, transport);
         let endpoint = endpoint.map_err(|error| ConfigError::Socket(Arc::new(error)))?;
         let star = Star {
             address: config.star,
             retry_budget_us,
+            silence_us_max,
             source: Source::new()?,
             dialer: Dialer::new(endpoint, config.server_name, authorities),
             holders: Holders::default(),

@@ -2,7 +2,9 @@
 
 use crate::core::BatcherConfig;
 use crate::error::ConfigError;
-use nova_model::limits::{BATCH_METERED_BYTES_MAX, CLIENT_LINGER_US_MAX, CLIENT_RETRY_BUDGET_US};
+use nova_model::limits::{
+    BATCH_METERED_BYTES_MAX, CLIENT_LINGER_US_MAX, CLIENT_RETRY_BUDGET_US, CLIENT_SILENCE_US,
+};
 use nova_model::{FencingToken, Refusal};
 use nova_quic::params::ClientParams;
 use nova_quic::tls::ClientTls;
@@ -30,7 +32,12 @@ pub struct ClientConfig {
     pub server_name: Option<String>,
     /// How long a call or a producer tries without progress; by default 30 s.
     pub retry_budget: Duration,
-    /// Settings of the transport.
+    /// How long the star may be silent before it is taken for gone and asked anew; by default 10 s.
+    /// It bounds how long a connection lasts on which nothing comes back, keep-alives included,
+    /// and how long a session waits for an answer on one that is alive.
+    pub silence_max: Duration,
+    /// Settings of the transport; its timeouts are lowered where [`ClientConfig::silence_max`]
+    /// asks for it.
     pub transport: ClientParams,
 }
 
@@ -51,6 +58,7 @@ impl ClientConfig {
             authorities,
             server_name: None,
             retry_budget: Duration::from_micros(CLIENT_RETRY_BUDGET_US),
+            silence_max: Duration::from_micros(CLIENT_SILENCE_US),
             transport: ClientParams::default(),
         }
     }
@@ -70,8 +78,26 @@ impl ClientConfig {
     }
 
     pub(crate) fn retry_budget_us(&self) -> u64 {
-        u64::try_from(self.retry_budget.as_micros()).unwrap_or(u64::MAX)
+        micros(self.retry_budget)
     }
+
+    pub(crate) fn silence_us_max(&self) -> u64 {
+        micros(self.silence_max)
+    }
+
+    /// A connection asks for a sign of life after a third of the silence, and QUIC waits for it from
+    /// then on: the idle timeout is the rest.
+    pub(crate) fn transport(&self) -> ClientParams {
+        let mut params = self.transport.clone();
+        params.keep_alive = params.keep_alive.min(self.silence_max / 3);
+        let idle = self.silence_max.saturating_sub(params.keep_alive);
+        params.transport.idle_timeout = params.transport.idle_timeout.min(idle);
+        params
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// How a producer behaves.

@@ -30,7 +30,8 @@
 //! ```
 //!
 //! # Reading
-//! A [`Reader`] gives batches from any position on, and follows the stream if asked to.
+//! A [`Reader`] gives batches from any position on, and follows the stream if asked to. A star that
+//! is away is waited for without an end; [`Reader::into_stream`] gives the same as a `Stream`.
 //! ```no_run
 //! use nova_client::{Client, ClientConfig, ReadItem, StreamName, read_from};
 //!
@@ -133,6 +134,7 @@ mod entity_writer;
 mod error;
 mod keyed_batcher;
 mod producer;
+mod read_stream;
 mod reader;
 mod settle;
 mod star;
@@ -158,6 +160,7 @@ pub use nova_model::{
     SequenceNumber, StreamName, Timestamp,
 };
 pub use producer::Producer;
+pub use read_stream::ReadStream;
 pub use reader::{ReadItem, Reader};
 pub use ticket::Ticket;
 

@@ -39,6 +39,7 @@ impl Producer {
             stream: stream.clone(),
             fence: config.fence,
             retry_budget_us: star.retry_budget_us,
+            silence_us_max: star.silence_us_max,
         };
         let rules = core::Producer::new(rules, writer);
         let task = ProducerTask::new(Arc::clone(&star), Arc::clone(&staging), rules, stream);

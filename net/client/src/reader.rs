@@ -1,19 +1,30 @@
 //! The reader: batches of one stream, in order, across as many sessions as it takes.
 //!
+//! ```text
+//!   connect --open frame--> turn <--> take an event --> an item for the caller
+//!      ^                      |  lost, silent, moved, told to come back
+//!      +------- backoff <-----+                           final: an error, and over
+//! ```
+//!
 //! # Invariants
 //! - What is buffered is bounded: the stream is read from the network only when the caller has
 //!   taken the batches before; QUIC's flow control holds the star back.
 //! - Dropping the future of [`Reader::next_batch`] loses nothing.
+//! - A read that has begun is tried for without an end, whatever goes wrong on the way.
+//!
+//! # Not here
+//! - Which records are given, and for how long a star may be silent: [`crate::core::cursor`].
 
 use crate::core::ReadCursor;
-use crate::core::cursor::ReadBatch;
+use crate::core::cursor::{ReadBatch, SkippedRecords, UnfitOpening};
 use crate::core::retry::Patience;
 use crate::driver::dialer::DialError;
 use crate::driver::pipe::{Lost, Pipe};
 use crate::error::ClientError;
+use crate::read_stream::ReadStream;
 use crate::star::{Star, after_us, holder};
-use nova_model::request::ReadOpen;
-use nova_model::{Instant, Position, Refusal, SequenceNumber, StreamId};
+use nova_model::request::{ReadOpen, ReadOpened};
+use nova_model::{Code, Instant, Position, Refusal, SequenceNumber, StreamId};
 use nova_proto::client::{ReadEvent, ReadLane};
 use std::sync::Arc;
 
@@ -22,7 +33,8 @@ use std::sync::Arc;
 pub enum ReadItem {
     /// The next records.
     Batch(ReadBatch),
-    /// All that is durable up to this tail was given.
+    /// All that is durable up to this tail was given. A following read is told when it gets there,
+    /// and then every few seconds for as long as nothing is new: the star's heartbeat.
     CaughtUp(Position),
 }
 
@@ -37,6 +49,9 @@ pub struct Reader {
     link: Option<Box<Pipe<ReadLane>>>,
     patience: Patience,
     not_before: Option<Instant>,
+    /// When the star was heard last, or asked.
+    heard: Instant,
+    last_refusal: Option<Box<Refusal>>,
     is_over: bool,
 }
 
@@ -54,20 +69,20 @@ impl Reader {
         let mut reader = Reader {
             address: star.entry(&name),
             patience: Patience::new(star.retry_budget_us),
+            heard: star.source.now(),
             star,
             name,
             cursor: ReadCursor::new(open),
             link: None,
             not_before: None,
+            last_refusal: None,
             is_over: false,
         };
         while reader.cursor.next().is_none() && !reader.cursor.is_done() {
             let now = reader.star.source.now();
             if reader.patience.is_spent(now) {
-                return Err(ClientError::Unavailable {
-                    sent: None,
-                    last: None,
-                });
+                let last = reader.last_refusal.take();
+                return Err(ClientError::Unavailable { sent: None, last });
             }
             if reader.link.is_none() {
                 reader.connect().await?;
@@ -83,7 +98,8 @@ impl Reader {
     /// limits never ends.
     ///
     /// After an error (`TRIMMED` with the first record left, `CORRUPT` with the damaged range,
-    /// `STREAM_NOT_FOUND`...) the reader is over.
+    /// `STREAM_NOT_FOUND` once the stream is deleted, whether or not it was made again...) the
+    /// reader is over.
     pub async fn next_batch(&mut self) -> Result<Option<ReadItem>, ClientError> {
         loop {
             if self.is_over || self.cursor.is_done() {
@@ -113,6 +129,11 @@ impl Reader {
         }
     }
 
+    /// The same items as a `Stream`, which ends after an error.
+    pub fn into_stream(self) -> ReadStream {
+        ReadStream::new(self)
+    }
+
     /// The record that is next.
     pub fn next_sequence(&self) -> Option<SequenceNumber> {
         self.cursor.next()
@@ -135,11 +156,13 @@ impl Reader {
             tokio::time::sleep_until(self.star.source.time_of(not_before)).await;
             self.not_before = None;
         }
+        let reach = self.star.holders.reach(&self.address);
         let connection = self
             .star
             .dialer
             .connection(&self.star.source, &self.address)
             .await;
+        reach.is_over();
         let opened = match connection {
             Ok(connection) => {
                 let pipe = Pipe::read(connection, self.cursor.open_frame()).await;
@@ -147,29 +170,45 @@ impl Reader {
             }
             Err(error) => Err(error),
         };
-        match opened {
-            Ok(pipe) => self.link = Some(Box::new(pipe)),
-            Err(DialError::Unresolvable { address }) => {
-                self.star.holders.forget(&self.address);
-                return Err(ClientError::HolderUnresolvable { address });
+        let error = match opened {
+            Ok(pipe) => {
+                self.link = Some(Box::new(pipe));
+                self.cursor.handle_asked();
+                self.heard = self.star.source.now();
+                return Ok(());
             }
-            Err(DialError::Handshake(failure)) => {
-                self.star.holders.forget(&self.address);
-                return Err(ClientError::Handshake(failure));
+            Err(error) => error,
+        };
+        self.star.holders.forget(&self.address);
+        match error {
+            // What resolved when the read began does so again some time.
+            DialError::Unresolvable { address }
+                if self.cursor.next().is_none() || address != self.star.address =>
+            {
+                Err(ClientError::HolderUnresolvable { address })
             }
-            Err(DialError::Unreachable) => {
-                self.star.holders.forget(&self.address);
+            DialError::Handshake(failure) => Err(ClientError::Handshake(failure)),
+            DialError::Unresolvable { .. } | DialError::Unreachable => {
                 self.address = self.star.entry(&self.name);
                 self.dial_later();
+                Ok(())
             }
         }
-        Ok(())
     }
 
+    /// Reads or writes once. A star that is silent for too long is as good as lost.
     async fn turn(&mut self) {
-        if let Some(pipe) = &mut self.link
-            && pipe.turn().await == Err(Lost)
-        {
+        let Some(pipe) = &mut self.link else { return };
+        let silence = self.cursor.silence_us(self.star.silence_us_max);
+        let turned = match silence.map(|silence| self.heard.plus_us(silence)) {
+            Some(until) => {
+                let until = self.star.source.time_of(until);
+                let turned = tokio::time::timeout_at(until, pipe.turn()).await;
+                turned.unwrap_or(Err(Lost))
+            }
+            None => pipe.turn().await,
+        };
+        if turned == Err(Lost) {
             self.link = None;
             self.dial_later();
         }
@@ -185,43 +224,58 @@ impl Reader {
     }
 
     fn take(&mut self, event: ReadEvent) -> Result<Step, ClientError> {
+        self.heard = self.star.source.now();
         match event {
-            ReadEvent::Opened(opened) => {
-                self.cursor.handle_opened(&opened);
-                self.star.holders.remember(&self.name, &self.address);
-                Ok(Step::More)
-            }
+            ReadEvent::Opened(opened) => self.opened(&opened),
             ReadEvent::Batch(stored) => {
                 self.patience.reset();
                 match self.cursor.handle_batch(stored) {
                     Ok(Some(batch)) => Ok(Step::Item(ReadItem::Batch(batch))),
                     Ok(None) => Ok(Step::More),
-                    Err(skipped) => {
-                        tracing::warn!(stream = self.name, %skipped, "a read begins again");
-                        self.link = None;
-                        self.back_off(None);
-                        Ok(Step::More)
-                    }
+                    Err(skipped) => Ok(self.skipped(&skipped)),
                 }
             }
-            ReadEvent::CaughtUp(tail) => {
+            ReadEvent::CaughtUp(tail) | ReadEvent::Heartbeat(tail) => {
                 self.patience.reset();
-                self.cursor.handle_tail(tail);
-                Ok(Step::Item(ReadItem::CaughtUp(tail)))
+                Ok(match self.cursor.handle_caught_up(tail) {
+                    true => Step::Item(ReadItem::CaughtUp(tail)),
+                    false => Step::More,
+                })
             }
-            ReadEvent::Heartbeat(tail) => {
-                self.patience.reset();
+            ReadEvent::Ended { next, tail } => {
                 self.cursor.handle_tail(tail);
-                Ok(Step::More)
-            }
-            ReadEvent::Ended { tail, .. } => {
-                self.cursor.handle_tail(tail);
-                Ok(Step::Over)
+                Ok(match self.cursor.check_ended(next) {
+                    Ok(()) => Step::Over,
+                    Err(skipped) => self.skipped(&skipped),
+                })
             }
             ReadEvent::Refused(refusal) | ReadEvent::Failed(refusal) => {
                 self.refused(refusal).map(|()| Step::More)
             }
         }
+    }
+
+    fn opened(&mut self, opened: &ReadOpened) -> Result<Step, ClientError> {
+        match self.cursor.check_opened(opened) {
+            Ok(()) => {
+                self.cursor.handle_opened(opened);
+                self.star.holders.remember(&self.name, &self.address);
+                Ok(Step::More)
+            }
+            Err(UnfitOpening::Skipped(skipped)) => Ok(self.skipped(&skipped)),
+            Err(unfit @ UnfitOpening::MadeAnew) => {
+                let refusal = Refusal::new(Code::StreamNotFound, unfit.to_string());
+                Err(ClientError::Refused(refusal))
+            }
+        }
+    }
+
+    /// The star left records out: they are asked for again.
+    fn skipped(&mut self, skipped: &SkippedRecords) -> Step {
+        tracing::warn!(stream = self.name, %skipped, "a read begins again");
+        self.link = None;
+        self.back_off(None);
+        Step::More
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), ClientError> {
@@ -242,6 +296,7 @@ impl Reader {
             None => {}
         }
         self.back_off(after_us(&refusal));
+        self.last_refusal = Some(Box::new(refusal));
         Ok(())
     }
 

@@ -22,6 +22,7 @@ use nova_model::{Code, EncodedBatch, Facts, Refusal, SequenceNumber};
 pub(crate) struct Star {
     pub(crate) address: String,
     pub(crate) retry_budget_us: u64,
+    pub(crate) silence_us_max: u64,
     pub(crate) source: Source,
     pub(crate) dialer: Dialer,
     pub(crate) holders: Holders,

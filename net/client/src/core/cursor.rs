@@ -8,13 +8,15 @@
 //! # Invariants
 //! - Records are given in order, each once, none left out: a batch that starts behind the next
 //!   record is refused with [`SkippedRecords`].
-//! - A resumed read is of the same incarnation of the stream.
+//! - A resumed read is of the same incarnation of the stream, and begins at the next record.
+//! - A resumed read does not ask to be clamped: a tail before what was read is told.
 //!
 //! # Not here
 //! - Which records the limits allow: `nova_model::cursor`, the star's rule too.
 //! - When to try again: the driver, without an end.
 
 use nova_model::cursor::ReadCursor as Limits;
+use nova_model::limits::READER_HEARTBEAT_US;
 use nova_model::record::RecordView;
 use nova_model::request::{ReadLimits, ReadOpen, ReadOpened, ReadStart};
 use nova_model::{Position, Record, SequenceNumber, StoredBatch, StreamId};
@@ -27,6 +29,28 @@ pub struct SkippedRecords {
     pub expected: SequenceNumber,
     /// The first record of the batch that came.
     pub found: SequenceNumber,
+}
+
+/// What a star said of a read that goes on does not fit it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnfitOpening {
+    /// Records were left out.
+    #[error(transparent)]
+    Skipped(SkippedRecords),
+    /// It is another incarnation of the stream.
+    #[error("the stream that was read was deleted and made again")]
+    MadeAnew,
+}
+
+/// What the star owes a read at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owed {
+    /// The answer to the open frame.
+    Opening,
+    /// Batches, when they are found.
+    Batches,
+    /// A heartbeat, as nothing is new.
+    Heartbeat,
 }
 
 /// Those records of a stored batch that a read asked for. Cloning shares the bytes.
@@ -85,6 +109,7 @@ pub struct ReadCursor {
     tail: Position,
     begun: bool,
     done: bool,
+    owed: Owed,
 }
 
 impl ReadCursor {
@@ -97,6 +122,7 @@ impl ReadCursor {
             tail: Position::default(),
             begun: false,
             done: nothing,
+            owed: Owed::Opening,
         }
     }
 
@@ -125,8 +151,54 @@ impl ReadCursor {
         self.done
     }
 
+    /// The open frame is on its way.
+    pub fn handle_asked(&mut self) {
+        self.owed = Owed::Opening;
+    }
+
+    /// How long the star may be silent from now on, in microseconds, if `silence_us_max` is the most
+    /// that an answer may take: not longer, if it owes an answer or a heartbeat. How long batches
+    /// are looked for on a disk, or a start by its time, has no bound.
+    pub fn silence_us(&self, silence_us_max: u64) -> Option<u64> {
+        match self.owed {
+            Owed::Opening if matches!(self.open.start, ReadStart::Timestamp(_)) => None,
+            Owed::Opening => Some(silence_us_max),
+            Owed::Batches => None,
+            Owed::Heartbeat => Some(silence_us_max.max(2 * READER_HEARTBEAT_US)),
+        }
+    }
+
+    /// Whether the answer to the open frame fits a read that has begun before.
+    pub fn check_opened(&self, opened: &ReadOpened) -> Result<(), UnfitOpening> {
+        if self.open.stream_id.is_some_and(|id| id != opened.stream_id) {
+            return Err(UnfitOpening::MadeAnew);
+        }
+        match self.next {
+            Some(expected) if opened.start > expected => {
+                Err(UnfitOpening::Skipped(SkippedRecords {
+                    expected,
+                    found: opened.start,
+                }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The star says that the read is complete and `next` was not part of it.
+    pub fn check_ended(&self, next: SequenceNumber) -> Result<(), SkippedRecords> {
+        match self.next {
+            Some(expected) if !self.done && next > expected => Err(SkippedRecords {
+                expected,
+                found: next,
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// A session is open.
     pub fn handle_opened(&mut self, opened: &ReadOpened) {
+        self.owed = Owed::Batches;
+        self.open.clamp = false;
         self.open.stream_id = Some(opened.stream_id);
         self.advance(opened.start.max(self.next.unwrap_or_default()));
         self.handle_tail(opened.tail);
@@ -137,11 +209,20 @@ impl ReadCursor {
         self.tail = self.tail.max(tail);
     }
 
+    /// The star has sent all that is durable, up to this tail; or it tells so again. Whether all of
+    /// it was given.
+    pub fn handle_caught_up(&mut self, tail: Position) -> bool {
+        self.handle_tail(tail);
+        self.owed = Owed::Heartbeat;
+        self.next.is_some_and(|next| next >= tail.sequence)
+    }
+
     /// A batch came: what of it is to be given, if anything.
     pub fn handle_batch(
         &mut self,
         stored: StoredBatch,
     ) -> Result<Option<ReadBatch>, SkippedRecords> {
+        self.owed = Owed::Batches;
         let next = self.next.unwrap_or(stored.first);
         if self.done || stored.end() <= next {
             return Ok(None);

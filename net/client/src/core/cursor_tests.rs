@@ -184,3 +184,55 @@ fn left_out_records_are_noticed() {
         })
     );
 }
+
+#[test]
+fn a_read_that_goes_on_takes_no_other_incarnation_and_no_later_start() {
+    let mut open = open(
+        ReadStart::Sequence(SequenceNumber(90)),
+        ReadLimits::default(),
+    );
+    open.clamp = true;
+    let mut cursor = ReadCursor::new(open);
+    assert_eq!(cursor.check_opened(&opened(4, 9)), Ok(()), "clamped");
+    cursor.handle_opened(&opened(4, 9));
+    feed(&mut cursor, 3, 9);
+    assert_eq!(cursor.next(), Some(SequenceNumber(9)));
+    assert!(!cursor.open_frame().clamp, "a tail before 9 is to be told");
+    assert_eq!(cursor.check_opened(&opened(9, 12)), Ok(()));
+    let (expected, found) = (SequenceNumber(9), SequenceNumber(10));
+    let skipped = SkippedRecords { expected, found };
+    let later = cursor.check_opened(&opened(10, 12));
+    assert_eq!(later, Err(UnfitOpening::Skipped(skipped)));
+    let other = ReadOpened {
+        stream_id: StreamId(2),
+        ..opened(9, 12)
+    };
+    assert_eq!(cursor.check_opened(&other), Err(UnfitOpening::MadeAnew));
+    assert_eq!(cursor.check_ended(found), Err(skipped));
+    assert_eq!(cursor.check_ended(expected), Ok(()));
+}
+
+#[test]
+fn silence_is_bounded_where_the_star_owes_an_answer() {
+    const MOST: u64 = 7;
+    let limits = ReadLimits::default();
+    let by_time = ReadCursor::new(open(ReadStart::Timestamp(Timestamp(3)), limits));
+    assert_eq!(by_time.silence_us(MOST), None, "a search may take its time");
+    let mut cursor = ReadCursor::new(open(ReadStart::Sequence(SequenceNumber(0)), limits));
+    cursor.handle_asked();
+    assert_eq!(cursor.silence_us(MOST), Some(MOST));
+    cursor.handle_opened(&opened(0, 6));
+    assert_eq!(cursor.silence_us(MOST), None, "so may a disk");
+    feed(&mut cursor, 0, 6);
+    let tail = opened(0, 6).tail;
+    assert!(cursor.handle_caught_up(tail));
+    assert_eq!(cursor.silence_us(MOST), Some(2 * READER_HEARTBEAT_US));
+    let most = 3 * READER_HEARTBEAT_US;
+    assert_eq!(cursor.silence_us(most), Some(most));
+    feed(&mut cursor, 6, 9);
+    assert_eq!(cursor.silence_us(MOST), None);
+    assert!(
+        !cursor.handle_caught_up(opened(0, 12).tail),
+        "not all was given"
+    );
+}

@@ -183,6 +183,8 @@ impl ProducerTask {
             }
         };
         tokio::select! {
+            // What was heard first: an answer that came in time counts, however late it is read.
+            biased;
             event = link => event,
             () = self.staging.work.notified() => Event::Work,
             () = tick => Event::Tick,
@@ -195,6 +197,7 @@ impl ProducerTask {
             Event::Tick => self.rules.handle_tick(self.star.source.moment()),
             Event::Opened(Ok(pipe)) => {
                 self.link = Link::Up(pipe);
+                self.rules.handle_asked(self.star.source.now());
                 self.take_events();
             }
             Event::Opened(Err(error)) => {

@@ -43,6 +43,12 @@ pub struct Knobs {
     pub is_silent: bool,
     /// Break a reader after each this many batches.
     pub break_reads_every: Option<u32>,
+    /// The record from which on streams are damaged.
+    pub corrupt_from: Option<u64>,
+    /// Answer no opening of a read.
+    pub opens_no_read: bool,
+    /// Reads that were asked for.
+    pub reads: u32,
     /// Batches taken, and connections made.
     pub batches: u32,
     /// Connections made.

@@ -173,20 +173,7 @@ impl Served {
     }
 
     fn redirect(&self, _: &StreamName) -> Result<(), Refusal> {
-        let knobs = self.shared.knobs.lock().expect("knobs");
-        let leader = knobs.leader.unwrap_or(0);
-        if knobs.holder.is_none() && leader == self.core {
-            return Ok(());
-        }
-        let address = knobs
-            .holder
-            .clone()
-            .unwrap_or_else(|| self.shared.addresses[leader].clone());
-        let facts = Facts::Holder {
-            address: Some(address),
-            epoch: Epoch(1),
-        };
-        Err(Refusal::new(Code::NotOwner, "led elsewhere").with(facts))
+        redirect(&self.shared, self.core)
     }
 
     fn open_append(&mut self, open: AppendOpen) {
@@ -270,14 +257,25 @@ impl Served {
     }
 
     fn open_read(&mut self, open: ReadOpen) {
+        let opens_none = {
+            let mut knobs = self.shared.knobs.lock().expect("knobs");
+            knobs.reads += 1;
+            knobs.opens_no_read
+        };
+        if opens_none {
+            return;
+        }
         let opened = self.redirect(&open.stream).and_then(|()| {
             let mut streams = self.shared.streams.borrow_mut();
             let stream = streams.get(&open.stream)?;
+            if open.stream_id.is_some_and(|id| id != stream.id) {
+                return Err(Refusal::new(Code::StreamNotFound, "it is another one now"));
+            }
             let tail = stream.tail.sequence;
             let start = match open.start {
                 ReadStart::Sequence(start) => start,
                 ReadStart::TailOffset(offset) => SequenceNumber(tail.0.saturating_sub(offset)),
-                ReadStart::Timestamp(_) => stream.first,
+                ReadStart::Timestamp(time) => stream.first_at(time),
             };
             if start > tail && !open.clamp {
                 let facts = Facts::Tail(stream.tail);
@@ -323,13 +321,31 @@ impl Served {
         if self.lane.is_finished() {
             return false;
         }
-        let mut streams = self.shared.streams.borrow_mut();
-        let Ok(stream) = streams.get(&open.stream) else {
+        if let Err(moved) = redirect(&self.shared, self.core) {
+            self.lane.read_failed(&moved);
             return false;
+        }
+        let mut streams = self.shared.streams.borrow_mut();
+        let stream = match streams.get(&open.stream) {
+            Ok(stream) => stream,
+            Err(gone) => {
+                self.lane.read_failed(&gone);
+                return false;
+            }
         };
-        let every = self.shared.knobs.lock().expect("knobs").break_reads_every;
+        let (every, corrupt_from) = {
+            let knobs = self.shared.knobs.lock().expect("knobs");
+            (knobs.break_reads_every, knobs.corrupt_from)
+        };
         let from = stream.batches.partition_point(|batch| batch.end() <= *next);
         for stored in stream.batches[from..].iter().take(BATCHES_AT_ONCE) {
+            if let Some(damaged) = corrupt_from.filter(|&at| at < stored.end().0) {
+                let (from, to) = (SequenceNumber(damaged), stored.end());
+                let facts = Facts::Range { from, to };
+                let refusal = Refusal::new(Code::Corrupt, "damaged").with(facts);
+                self.lane.read_failed(&refusal);
+                return false;
+            }
             self.lane.batch(stored);
             *next = stored.end();
             *given += 1;
@@ -347,6 +363,9 @@ impl Served {
         } else if !*is_caught_up {
             *is_caught_up = true;
             self.lane.caught_up(stream.tail);
+        } else {
+            // Woken for nothing: as good a moment as any.
+            self.lane.heartbeat(stream.tail);
         }
         false
     }
@@ -399,6 +418,12 @@ impl Served {
                     tail: stream.tail,
                 })
             }
+            Request::DeleteStream { name } => {
+                streams.streams.remove(&name);
+                drop(streams);
+                self.shared.changed.send_modify(|count| *count += 1);
+                Ok(Answer::Deleted)
+            }
             Request::DescribeStream { name } => {
                 let info = streams.get(&name)?.info(&name);
                 Ok(Answer::Stream {
@@ -427,4 +452,21 @@ impl Served {
             cores: numbered.map(core).collect(),
         }
     }
+}
+
+fn redirect(shared: &Shared, core: usize) -> Result<(), Refusal> {
+    let knobs = shared.knobs.lock().expect("knobs");
+    let leader = knobs.leader.unwrap_or(0);
+    if knobs.holder.is_none() && leader == core {
+        return Ok(());
+    }
+    let address = knobs
+        .holder
+        .clone()
+        .unwrap_or_else(|| shared.addresses[leader].clone());
+    let facts = Facts::Holder {
+        address: Some(address),
+        epoch: Epoch(1),
+    };
+    Err(Refusal::new(Code::NotOwner, "led elsewhere").with(facts))
 }

@@ -66,6 +66,19 @@ impl Stream {
         }
     }
 
+    /// The first record that is no older than `time`.
+    pub fn first_at(&self, time: Timestamp) -> SequenceNumber {
+        let mut found = None;
+        for stored in &self.batches {
+            stored.for_each(|position, _| {
+                if position.timestamp >= time {
+                    found.get_or_insert(position.sequence);
+                }
+            });
+        }
+        found.unwrap_or(self.tail.sequence)
+    }
+
     pub fn conditions(&self, conditions: &Conditions) -> Result<(), Refusal> {
         if conditions
             .fence

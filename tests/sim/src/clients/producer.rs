@@ -415,6 +415,7 @@ fn producer(
         stream: kind.stream.clone(),
         fence,
         retry_budget_us: nova_model::limits::CLIENT_RETRY_BUDGET_US,
+        silence_us_max: nova_model::limits::CLIENT_SILENCE_US,
     };
     let writer = kind.has_writer.then(|| WriterId(around.rng.wide()));
     Producer::new(rules, writer)

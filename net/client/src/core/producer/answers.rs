@@ -9,12 +9,20 @@ use crate::core::Moment;
 use crate::core::handshake::HandshakeFailure;
 use crate::core::outcome::AppendError;
 use nova_model::request::{Ack, AppendOpened};
-use nova_model::{Code, Facts, Refusal};
+use nova_model::{Code, Facts, Instant, Refusal};
 
 impl Producer {
+    /// The open frame is on its way to the star, which owes an answer from now on.
+    pub fn handle_asked(&mut self, now: Instant) {
+        if let State::Opening { is_asked } = &mut self.state {
+            *is_asked = true;
+            self.heard = now;
+        }
+    }
+
     /// The session is open.
     pub fn handle_opened(&mut self, opened: AppendOpened) {
-        if !matches!(self.state, State::Opening) {
+        if !matches!(self.state, State::Opening { .. }) {
             return;
         }
         if self.stream_id.is_some_and(|id| id != opened.stream_id) {
@@ -32,7 +40,7 @@ impl Producer {
 
     /// The star did not open the session.
     pub fn handle_open_refused(&mut self, at: Moment, refusal: Refusal) {
-        if matches!(self.state, State::Opening) {
+        if matches!(self.state, State::Opening { .. }) {
             self.session_refused(at, refusal);
         }
     }
@@ -42,6 +50,7 @@ impl Producer {
         let Some(pending) = self.queue.answered() else {
             return self.handle_lost(at);
         };
+        self.heard = at.now;
         self.queue.applied(&pending);
         self.tail = self.tail.max(ack.end.sequence);
         self.patience.reset();
@@ -54,6 +63,7 @@ impl Producer {
         let Some(mut pending) = self.queue.answered() else {
             return self.handle_lost(at);
         };
+        self.heard = at.now;
         if let State::Open { window } = self.state {
             self.state = State::Rejecting { window };
         }
@@ -102,7 +112,7 @@ impl Producer {
 
     /// The session, or the attempt to get one, ended without a word.
     pub fn handle_lost(&mut self, at: Moment) {
-        if matches!(self.state, State::Opening) {
+        if matches!(self.state, State::Opening { .. }) {
             self.target = Target::Star;
         } else if !self.has_session() {
             return;
@@ -117,7 +127,7 @@ impl Producer {
 
     /// The address that a session was asked for does not resolve.
     pub fn handle_unresolvable(&mut self, address: String) {
-        if !matches!(self.state, State::Opening) {
+        if !matches!(self.state, State::Opening { .. }) {
             return;
         }
         self.target = Target::Star;
@@ -127,7 +137,7 @@ impl Producer {
 
     /// Who answers where a session was asked for is not to be spoken with, now or later.
     pub fn handle_handshake_failed(&mut self, failure: Box<HandshakeFailure>) {
-        if !matches!(self.state, State::Opening) {
+        if !matches!(self.state, State::Opening { .. }) {
             return;
         }
         let error = AppendError::Handshake(failure);

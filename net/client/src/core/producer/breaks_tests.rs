@@ -3,6 +3,7 @@
 use super::rig::*;
 use super::*;
 use nova_model::Code;
+use nova_model::limits::{CLIENT_RETRY_BUDGET_US, CLIENT_SILENCE_US};
 
 #[test]
 fn after_a_clean_notice_nothing_is_in_doubt() {
@@ -123,4 +124,85 @@ fn a_notice_behind_a_lost_numbering_does_not_bring_the_old_writer_back() {
         Some(Action::Connect { open, .. }) => assert_eq!(open.writer, Some(WriterId(10))),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_star_that_owes_answers_and_is_silent_is_asked_anew() {
+    let mut rig = Rig::open(Some(9), 4);
+    rig.append("a");
+    rig.append("b");
+    rig.look();
+    rig.now = rig.now.plus_us(CLIENT_SILENCE_US - 1);
+    rig.acked(0);
+    rig.look();
+    rig.tick();
+    let heard = CLIENT_SILENCE_US - 1;
+    assert_eq!(
+        rig.now,
+        Instant(heard + CLIENT_SILENCE_US),
+        "since it was heard last"
+    );
+    assert_eq!(rig.look(), ["disconnect"]);
+    rig.tick();
+    assert_eq!(rig.look(), ["connect"]);
+    rig.producer.handle_opened(opened(1, 4));
+    assert_eq!(rig.look(), ["b1#1"]);
+    rig.acked(1);
+    assert_eq!(rig.look(), ["ok1"]);
+    assert_eq!(
+        rig.producer.next_deadline(&rig.batcher),
+        None,
+        "nothing is owed"
+    );
+}
+
+#[test]
+fn the_time_in_which_nothing_was_owed_does_not_count_as_silence() {
+    let mut rig = Rig::open(Some(9), 4);
+    assert_eq!(rig.producer.next_deadline(&rig.batcher), None);
+    rig.now = rig.now.plus_us(100 * CLIENT_SILENCE_US);
+    rig.append("a");
+    assert_eq!(rig.look(), ["b0#0"]);
+    let deadline = rig.producer.next_deadline(&rig.batcher);
+    assert_eq!(deadline, Some(rig.now.plus_us(CLIENT_SILENCE_US)));
+    let at = rig.at();
+    rig.producer.handle_tick(at);
+    assert!(rig.look().is_empty());
+}
+
+#[test]
+fn a_session_whose_opening_is_not_answered_is_asked_for_anew() {
+    let mut rig = Rig::new(Some(9));
+    rig.append("a");
+    assert_eq!(rig.look(), ["connect"]);
+    let deadline = rig.producer.next_deadline(&rig.batcher);
+    assert_eq!(deadline, None, "dialling has a limit of its own");
+    rig.producer.handle_asked(rig.now);
+    rig.tick();
+    assert_eq!(rig.now, Instant(CLIENT_SILENCE_US));
+    assert_eq!(rig.look(), ["disconnect"]);
+    rig.tick();
+    assert_eq!(rig.look(), ["connect"]);
+}
+
+#[test]
+fn a_star_that_stays_silent_is_given_up_past_the_budget() {
+    let mut rig = Rig::open(Some(9), 4);
+    rig.append("a");
+    rig.look();
+    while rig.producer.broken().is_none() {
+        rig.tick();
+        if rig.look().iter().any(|word| word == "connect") {
+            rig.producer.handle_asked(rig.now);
+            rig.producer.handle_opened(opened(0, 4));
+            rig.look();
+        }
+        assert!(
+            rig.now.0 <= CLIENT_SILENCE_US + CLIENT_RETRY_BUDGET_US,
+            "no end"
+        );
+    }
+    rig.look();
+    let (_, told) = rig.results.pop().expect("it was told");
+    assert_eq!(kind(&told.expect_err("unavailable")), "unavailable");
 }

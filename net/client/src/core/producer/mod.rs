@@ -7,6 +7,7 @@
 //!    +------------- Waiting <--------+--+ (backoff)     lost |   v               |
 //!                      ^-------------------------------------+ Rejecting --> Paused (backoff)
 //!   renewing a writer: AwaitingWriter --set_writer--> Opening        budget spent: Broken
+//!   an answer is owed and nothing is heard for too long: as if lost
 //! ```
 //! A batch is sent with its writer's number; when a session breaks, what has no answer is sent
 //! again in order with the same numbers, and the star answers what it has with the original
@@ -55,6 +56,8 @@ pub struct ProducerRules {
     pub fence: Option<FencingToken>,
     /// How long it tries without progress, in microseconds.
     pub retry_budget_us: u64,
+    /// How long the star may be silent while it owes an answer, in microseconds.
+    pub silence_us_max: u64,
 }
 
 /// Where a session is to be opened.
@@ -108,8 +111,8 @@ enum State {
     AwaitingWriter,
     /// The next attempt is at this time.
     Waiting { until: Instant },
-    /// A session was asked for.
-    Opening,
+    /// A session is to be opened; the open frame may be on its way already.
+    Opening { is_asked: bool },
     /// Batches may be sent.
     Open { window: usize },
     /// A batch was rejected; the answers of those behind it are coming.
@@ -137,6 +140,10 @@ pub struct Producer {
     patience: Patience,
     /// Something is staged in the batcher, as of the last pump.
     demand: bool,
+    /// The time of the last pump.
+    pumped: Instant,
+    /// When the star was heard last, or began to owe an answer.
+    heard: Instant,
     last_refusal: Option<Refusal>,
     /// Where the last refusal said the stream is led.
     redirect: Option<Target>,
@@ -162,6 +169,8 @@ impl Producer {
             tail: SequenceNumber(0),
             patience,
             demand: false,
+            pumped: Instant::default(),
+            heard: Instant::default(),
             last_refusal: None,
             redirect: None,
             pause: None,
@@ -200,6 +209,7 @@ impl Producer {
 
     /// Takes from the batcher what may be sent, or refuses what is staged if it can't be.
     pub fn pump(&mut self, now: Instant, batcher: &mut Batcher) {
+        self.pumped = now;
         for list in self.emptied.drain(..) {
             batcher.recycle(list);
         }
@@ -231,6 +241,9 @@ impl Producer {
         if !matches!(self.state, State::Open { .. }) {
             return None;
         }
+        if self.queue.in_flight() == 0 {
+            self.heard = self.pumped;
+        }
         let next = self.queue.send(self.writer.is_some(), self.tail)?;
         self.emptied.extend(next.emptied);
         let number = next.number;
@@ -261,13 +274,33 @@ impl Producer {
             .needs_session()
             .then(|| self.patience.deadline())
             .flatten();
-        step.into_iter().chain(budget).min()
+        step.into_iter().chain(budget).chain(self.silent_at()).min()
+    }
+
+    /// When the star counts as silent: it owes an answer and is not heard until then.
+    fn silent_at(&self) -> Option<Instant> {
+        let is_owed = match self.state {
+            State::Opening { is_asked } => is_asked,
+            State::Open { .. } | State::Rejecting { .. } => self.queue.in_flight() > 0,
+            State::Idle
+            | State::AwaitingWriter
+            | State::Waiting { .. }
+            | State::Paused { .. }
+            | State::Broken(_) => false,
+        };
+        is_owed.then(|| self.heard.plus_us(self.rules.silence_us_max))
     }
 
     /// Time has passed.
     pub fn handle_tick(&mut self, at: Moment) {
         if self.needs_session() && self.patience.is_spent(at.now) && self.broken().is_none() {
             return self.give_up();
+        }
+        if self
+            .silent_at()
+            .is_some_and(|silent_at| at.now >= silent_at)
+        {
+            return self.handle_lost(at);
         }
         match self.state {
             State::Waiting { until } if at.now >= until => {
@@ -320,7 +353,7 @@ impl Producer {
         match self.state {
             State::Open { .. } | State::Rejecting { .. } | State::Paused { .. } => true,
             State::Idle
-            | State::Opening
+            | State::Opening { .. }
             | State::Waiting { .. }
             | State::AwaitingWriter
             | State::Broken(_) => false,
@@ -333,7 +366,7 @@ impl Producer {
 
     fn connect(&mut self) {
         self.opened = None;
-        self.state = State::Opening;
+        self.state = State::Opening { is_asked: false };
         let open = AppendOpen {
             stream: self.rules.stream.clone(),
             fence: self.rules.fence.clone(),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::batcher::{BatcherConfig, Share};
-use nova_model::limits::CLIENT_RETRY_BUDGET_US;
+use nova_model::limits::{CLIENT_RETRY_BUDGET_US, CLIENT_SILENCE_US};
 use nova_model::request::ServerTimes;
 use nova_model::{Code, Epoch, Facts, Position, Timestamp};
 
@@ -11,6 +11,7 @@ pub(crate) fn rules() -> ProducerRules {
         stream: StreamName::parse("bucket/stream").expect("a legal name"),
         fence: None,
         retry_budget_us: CLIENT_RETRY_BUDGET_US,
+        silence_us_max: CLIENT_SILENCE_US,
     }
 }
 
