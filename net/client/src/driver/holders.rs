@@ -47,6 +47,38 @@ impl Holders {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, holder| holder != address);
     }
+
+    /// Tries to reach an address.
+    pub(crate) fn reach<'a>(&'a self, address: &'a str) -> Reach<'a> {
+        let address = Some(address);
+        Reach {
+            holders: self,
+            address,
+        }
+    }
+}
+
+/// An address that is being connected to. Dropped before that is over, the address is forgotten:
+/// a caller that waits less long than an attempt to connect takes would come back to it for ever.
+#[derive(Debug)]
+pub(crate) struct Reach<'a> {
+    holders: &'a Holders,
+    address: Option<&'a str>,
+}
+
+impl Reach<'_> {
+    /// The attempt is over, well or badly.
+    pub(crate) fn is_over(mut self) {
+        self.address = None;
+    }
+}
+
+impl Drop for Reach<'_> {
+    fn drop(&mut self) {
+        if let Some(address) = self.address {
+            self.holders.forget(address);
+        }
+    }
 }
 
 #[cfg(test)]
