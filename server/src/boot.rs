@@ -18,24 +18,29 @@
 //! # Not here
 //! - What a core does: `core`. What files mean: `nova-disk`, `nova-core`'s recovery.
 
+pub use crate::boot_error::ServeError;
+use crate::boot_http::{self, Http};
 use crate::config::ServeConfig;
 use crate::config::resolve::told_address;
+use crate::core::desk::{AskSender, asks};
 use crate::core::mailbox::{Mail, Sender, mailbox};
-use crate::core::{self, CoreError, CoreSeed, CoreStart, Notice};
+use crate::core::{self, CoreSeed, CoreStart, Notice};
+use crate::gateway;
+use crate::metrics::Recovered;
+use crate::metrics::figures::CoreFigures;
 use crate::shutdown::Signals;
 use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement};
-use nova_core::recovery::{RecoveredLog, RecoveryError, RecoveryOptions, recover};
+use nova_core::recovery::{RecoveredLog, RecoveryOptions, recover};
 use nova_core::{ShardConfig, ShardStart, StarIndexes};
 use nova_disk::{
-    DataDirectory, DirectoryError, DriverConfig, FileBootDisk, FileRegistry, Layout, ProbeError,
-    RegistryError, probe, raise_incarnation,
+    DataDirectory, DriverConfig, FileBootDisk, FileRegistry, Layout, probe, raise_incarnation,
 };
 use nova_model::limits::STAR_CORES_MAX;
 use nova_model::names::BucketName;
 use nova_model::placement::bucket_home;
 use nova_model::request::BucketInfo;
 use nova_model::{CoreId, Incarnation, LogId, StarId};
-use nova_quic::certificates::{CertificateError, prepare};
+use nova_quic::certificates::prepare;
 use nova_quic::tls::ServerTls;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -58,93 +63,13 @@ const EXIT_PANIC: i32 = 70;
 /// How long a port may still be held by a process that is just ending.
 const PORT_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Why a star did not start, or stopped. Each says what to change.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The machine cannot run a star.
-    #[error(transparent)]
-    Probe(#[from] ProbeError),
-    /// The data directory.
-    #[error(transparent)]
-    Directory(#[from] DirectoryError),
-    /// The registry in it.
-    #[error(transparent)]
-    Registry(#[from] RegistryError),
-    /// The certificates in it.
-    #[error(transparent)]
-    Certificate(#[from] CertificateError),
-    /// A log in it.
-    #[error(transparent)]
-    Recovery(#[from] RecoveryError),
-    /// More cores than there are CPUs, or none.
-    #[error("{wanted} cores are wanted and this process may use {there} CPUs; set --cores")]
-    Cores {
-        /// What is wanted.
-        wanted: usize,
-        /// CPUs that may be used.
-        there: usize,
-    },
-    /// The ports of all cores do not fit.
-    #[error("port {port} and {cores} cores reach past port 65535; set a lower --port")]
-    Ports {
-        /// The base port.
-        port: u16,
-        /// The cores.
-        cores: usize,
-    },
-    /// A port is taken.
-    #[error("UDP port {address} cannot be taken: {source}; stop who has it or set --port")]
-    PortInUse {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A core could not start or go on.
-    #[error("{core}: {source}")]
-    Core {
-        /// Which.
-        core: CoreId,
-        /// Why.
-        source: CoreError,
-    },
-    /// A thread could not be made.
-    #[error("a thread for {core} could not be started: {reason}")]
-    Thread {
-        /// Whose.
-        core: CoreId,
-        /// What the system said.
-        reason: String,
-    },
-    /// The address file could not be written, or a signal handler not be set.
-    #[error("{operation} failed: {source}")]
-    Io {
-        /// What was tried.
-        operation: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl ServeError {
-    /// Whether the star stopped because its disk can't be trusted any more.
-    pub fn is_disk_failure(&self) -> bool {
-        matches!(
-            self,
-            ServeError::Core {
-                source: CoreError::Disk(_),
-                ..
-            }
-        )
-    }
-}
-
 /// Runs a star until it is told to stop.
 pub fn serve(config: &ServeConfig) -> Result<(), ServeError> {
     end_with_any_thread();
     let cpus = choose_cpus(config)?;
     probe(&config.data)?;
     let listen = listen_addresses(config, cpus.len())?;
+    let listener = boot_http::listener(config)?;
     let directory = DataDirectory::open(&config.data)?;
     let tls_directory = directory.layout().root().join(TLS_DIRECTORY);
     let mut names = config.tls_names.clone();
@@ -152,7 +77,14 @@ pub fn serve(config: &ServeConfig) -> Result<(), ServeError> {
     let tls = prepare(&tls_directory, &names)?;
     let spin = Duration::from_micros(config.spin_us);
     let mut cores = Cores::spawn(&cpus, &listen, &tls, spin)?;
-    let served = serve_with(config, &directory, &mut cores);
+    let ways = (&*cores.asks, &*cores.figures);
+    let served = boot_http::start(config, listener, ways, &tls_directory).and_then(|gateway| {
+        let served = serve_with(config, &directory, &mut cores, gateway.as_ref());
+        if let Some(gateway) = gateway {
+            gateway.end();
+        }
+        served
+    });
     cores.end();
     remove_address(directory.layout());
     served
@@ -162,23 +94,30 @@ fn serve_with(
     config: &ServeConfig,
     directory: &DataDirectory,
     cores: &mut Cores,
+    gateway: Option<&Http>,
 ) -> Result<(), ServeError> {
     let bound = cores.bound()?;
     let layout = directory.layout();
     let star = directory.identity().star;
     let mut registry = FileRegistry::open(layout)?;
     let incarnation = raise_incarnation(&mut registry)?;
-    let logs = recover_all(config, directory, incarnation, bound.len())?;
+    let (logs, recovered) = recover_all(config, directory, incarnation, bound.len())?;
     let addresses = advertised(config, &bound);
     let signals = Signals::take()?;
     cores.start(config, layout, star, incarnation, &addresses, logs)?;
+    if let Some(http) = gateway {
+        http.metrics.set_recovered(recovered);
+        http.thread.serve(addresses.clone());
+    }
     write_address(layout, &addresses[0])?;
     tell(&format!(
-        "star {star}, start {incarnation}, data in {}\nlistening on {}\nready\n",
+        "star {star}, start {incarnation}, data in {}\nlistening on {}\n{}ready\n",
         layout.root().display(),
-        addresses.join(", ")
+        addresses.join(", "),
+        gateway.map_or_else(String::new, Http::line)
     ));
-    signals.wait(&cores.mail, &cores.notices)
+    let thread = gateway.map(|http| &http.thread);
+    signals.wait(&cores.mail, &cores.notices, thread)
 }
 
 /// Says something on stdout. A star serves also when nobody listens any more: a closed pipe, a full
@@ -196,13 +135,21 @@ pub(crate) fn warn(line: &str) {
 }
 
 /// A panic is a mistake of ours in an unknown state: the process ends, recovery decides what holds.
+/// The gateway's thread alone holds no state of streams: it unwinds, and a connection ends.
 fn end_with_any_thread() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
-        warn("the star ends here; start it again: what was acked is safe");
-        std::process::exit(EXIT_PANIC);
+        if std::thread::current().name() != Some(gateway::THREAD) {
+            end_after_panic();
+        }
     }));
+}
+
+/// Ends the process.
+pub(crate) fn end_after_panic() {
+    warn("the star ends here; start it again: what was acked is safe");
+    std::process::exit(EXIT_PANIC);
 }
 
 fn choose_cpus(config: &ServeConfig) -> Result<Vec<usize>, ServeError> {
@@ -270,7 +217,7 @@ fn recover_all(
     directory: &DataDirectory,
     incarnation: Incarnation,
     cores: usize,
-) -> Result<BTreeMap<LogId, RecoveredLog>, ServeError> {
+) -> Result<(BTreeMap<LogId, RecoveredLog>, Vec<Recovered>), ServeError> {
     let own = (0..cores).map(|core| LogId(core as u16));
     let all: BTreeSet<LogId> = own.chain(directory.logs().iter().copied()).collect();
     let star = directory.identity().star;
@@ -295,9 +242,11 @@ fn recover_all(
             .map(|thread| thread.join().expect("recovery ends"))
             .collect::<Vec<_>>()
     });
-    let mut logs = BTreeMap::new();
+    let (mut logs, mut figures) = (BTreeMap::new(), Vec::new());
     for (log, found, took) in recovered {
         let found = found?;
+        let report = found.report.clone();
+        figures.push(Recovered { log, report, took });
         warn(&format!(
             "{log}: {} ({} ms)",
             found.report,
@@ -305,7 +254,7 @@ fn recover_all(
         ));
         logs.insert(log, found);
     }
-    Ok(logs)
+    Ok((logs, figures))
 }
 
 fn write_address(layout: &Layout, address: &str) -> Result<(), ServeError> {
@@ -332,6 +281,8 @@ fn remove_address(layout: &Layout) {
 struct Cores {
     threads: Vec<ExecutorJoinHandle<()>>,
     mail: Vec<Sender>,
+    asks: Vec<AskSender>,
+    figures: Vec<Arc<CoreFigures>>,
     starts: Vec<flume::Sender<CoreStart>>,
     notices: flume::Receiver<(CoreId, Notice)>,
 }
@@ -345,9 +296,13 @@ impl Cores {
     ) -> Result<Cores, ServeError> {
         let (notices_in, notices) = flume::bounded(4 * cpus.len());
         let (mail, mut mailboxes): (Vec<_>, Vec<_>) = cpus.iter().map(|_| mailbox()).unzip();
+        let (asks, mut desks): (Vec<_>, Vec<_>) = cpus.iter().map(|_| asks()).unzip();
+        let figures = cpus.iter().map(|_| Arc::new(CoreFigures::new()));
         let mut cores = Cores {
             threads: Vec::new(),
             mail,
+            asks,
+            figures: figures.collect(),
             starts: Vec::new(),
             notices,
         };
@@ -363,6 +318,8 @@ impl Cores {
                 start,
                 mail: mailboxes.pop().expect("a mailbox for each core"),
                 peers: cores.mail.clone(),
+                asks: desks.pop().expect("a desk for each core"),
+                figures: Arc::clone(&cores.figures[index]),
             };
             let thread = LocalExecutorBuilder::new(Placement::Fixed(cpu))
                 .name(&core.to_string())

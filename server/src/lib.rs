@@ -4,9 +4,13 @@
 //! - The core loop moves facts between the world and the rule crates, and has no rules itself.
 
 pub mod boot;
+mod boot_error;
+mod boot_http;
 pub mod cli;
 pub mod config;
 mod core;
+mod gateway;
+mod metrics;
 mod shutdown;
 
 /// The allocator of every program that a star runs in. glibc's gives the top of a thread's arena

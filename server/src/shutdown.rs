@@ -1,11 +1,13 @@
 //! When a star ends: on a signal, or when a core cannot go on.
 //!
-//! The first SIGTERM or SIGINT lets every core answer what it admitted and close its connections; a
-//! second one ends the process at once, which loses nothing that was acked.
+//! The first SIGTERM or SIGINT lets running HTTP requests finish, then every core answer what it
+//! admitted and close its connections; a second one ends the process at once, which loses nothing
+//! that was acked.
 
 use crate::boot::{ServeError, warn};
 use crate::core::Notice;
 use crate::core::mailbox::{Mail, Sender};
+use crate::gateway::GatewayThread;
 use nova_model::CoreId;
 use std::io;
 use tokio::runtime::Runtime;
@@ -46,6 +48,7 @@ impl Signals {
         self,
         mail: &[Sender],
         notices: &flume::Receiver<(CoreId, Notice)>,
+        gateway: Option<&GatewayThread>,
     ) -> Result<(), ServeError> {
         let Signals {
             runtime,
@@ -55,6 +58,7 @@ impl Signals {
         runtime.block_on(async {
             let mut stopped = 0;
             let mut is_stopping = false;
+            let mut are_cores_told = false;
             while stopped < mail.len() {
                 tokio::select! {
                     notice = notices.recv_async() => match notice {
@@ -75,6 +79,13 @@ impl Signals {
                         }
                         is_stopping = true;
                         warn("stopping: what was admitted is answered first");
+                        if let Some(gateway) = gateway {
+                            gateway.stop();
+                        }
+                    }
+                    // The cores answer until HTTP has nothing left to ask.
+                    () = gateway_ended(gateway), if is_stopping && !are_cores_told => {
+                        are_cores_told = true;
                         for core in mail {
                             // A core that has ended needs no telling.
                             let _ended = core.send_async(Mail::Stop).await;
@@ -84,6 +95,12 @@ impl Signals {
             }
             Ok(())
         })
+    }
+}
+
+async fn gateway_ended(gateway: Option<&GatewayThread>) {
+    if let Some(gateway) = gateway {
+        gateway.ended().await;
     }
 }
 

@@ -131,6 +131,38 @@ pub const READS_IN_FLIGHT_MAX: usize = 64;
 /// Requests of one core that wait for durability.
 pub const PENDING_ANSWERS_MAX: usize = 262_144;
 
+// HTTP.
+
+/// Connections of one star to its HTTP port; a further one ends the one that is idle longest.
+pub const HTTP_CONNECTIONS_MAX: usize = 1024;
+/// Body of one HTTP request, before and after its content encoding is undone: a full batch whose
+/// every byte is escaped in JSON needs some 6 MiB.
+pub const HTTP_BODY_BYTES_MAX: usize = 8 * MIB;
+/// Bodies of requests and pages of answers of all HTTP requests together.
+pub const HTTP_MEMORY_BYTES: usize = 64 * MIB;
+/// All headers of one HTTP request.
+pub const HTTP_HEADER_BYTES_MAX: usize = 16 * KIB;
+/// Headers of one HTTP request.
+pub const HTTP_HEADERS_MAX: usize = 64;
+/// Path and query of one HTTP request: a key of the longest kind, every byte percent-encoded, fits.
+pub const HTTP_TARGET_BYTES_MAX: usize = 8 * KIB;
+/// Records in one page of a read by HTTP.
+pub const HTTP_PAGE_RECORDS_MAX: u64 = 10_000;
+/// Metered bytes in one page of a read by HTTP.
+pub const HTTP_PAGE_BYTES_MAX: u64 = 4 * MIB as u64;
+/// Requests of the gateway that wait for one core to take them.
+pub const GATEWAY_ASKS_MAX: usize = 1024;
+/// Longest wait for new records of a read by HTTP.
+pub const HTTP_WAIT_US_MAX: u64 = 60_000_000;
+/// Time in which an HTTP request is answered, its waiting for records apart.
+pub const HTTP_PATIENCE_US: u64 = 30_000_000;
+/// Time in which the head of an HTTP request arrives, idle time before it counted.
+pub const HTTP_HEAD_US: u64 = 30_000_000;
+/// Time in which the body of an HTTP request arrives.
+pub const HTTP_BODY_US: u64 = 30_000_000;
+/// Time after which a connection that takes no bytes of an answer is closed.
+pub const HTTP_STALL_US: u64 = 30_000_000;
+
 // The client (contract, section 5).
 
 /// Bytes staged behind a full window before the caller waits.
@@ -185,4 +217,9 @@ const _: () = {
     assert!(ENTITY_KNOWN_RECORDS_DEFAULT <= ENTITY_KNOWN_RECORDS_MAX);
     assert!(ENTITY_KNOWN_RECORDS_MAX as usize <= ENTITY_IDS_REMEMBERED_MAX);
     assert!(STAR_CORES_MAX <= u8::MAX as usize + 1);
+    assert!(HTTP_BODY_BYTES_MAX >= 6 * BATCH_METERED_BYTES_MAX);
+    assert!(HTTP_MEMORY_BYTES >= 4 * HTTP_BODY_BYTES_MAX);
+    assert!(HTTP_MEMORY_BYTES as u64 >= 4 * HTTP_PAGE_BYTES_MAX);
+    assert!(HTTP_TARGET_BYTES_MAX >= 3 * (STREAM_KEY_BYTES_MAX + BUCKET_NAME_BYTES_MAX));
+    assert!(HTTP_WAIT_US_MAX > READER_HEARTBEAT_US && HTTP_STALL_US > READER_HEARTBEAT_US);
 };

@@ -67,11 +67,11 @@ fn exit_of(error: &ServeError) -> Exit {
         }
         ServeError::Probe(_) => Exit::Machine,
         ServeError::Directory(_) | ServeError::Registry(_) => Exit::Directory,
-        ServeError::Certificate(_) => Exit::Certificates,
+        ServeError::Certificate(_) | ServeError::HttpTls(_) => Exit::Certificates,
         ServeError::Recovery(_) => Exit::Damaged,
         ServeError::Cores { .. } => Exit::Usage,
         ServeError::Ports { .. } => Exit::Usage,
-        ServeError::PortInUse { .. } => Exit::Port,
+        ServeError::PortInUse { .. } | ServeError::HttpPort { .. } => Exit::Port,
         ServeError::Core { .. } | ServeError::Thread { .. } | ServeError::Io { .. } => Exit::Star,
     }
 }

@@ -14,6 +14,7 @@
 //! # Not here
 //! - What the values mean: [`crate::config::resolve()`].
 
+use crate::config::nearest::nearest;
 use crate::config::resolve::ServeSettings;
 use clap::Args;
 use std::io::{self, Read};
@@ -98,7 +99,7 @@ fn parse(path: &Path, text: &str) -> Result<ServeSettings, FileError> {
                 path: path.to_owned(),
                 line: before.matches('\n').count() + 1,
                 key: name.to_owned(),
-                nearest: nearest(name, &known),
+                nearest: nearest_key(name, &known),
             });
         }
     }
@@ -115,27 +116,10 @@ fn known_keys() -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The known key that takes the fewest changes, if those are at most a third of its letters.
-fn nearest(key: &str, known: &[String]) -> Option<String> {
+/// The known key that is nearest to a key as people write it.
+fn nearest_key(key: &str, known: &[String]) -> Option<String> {
     let key = key.replace('_', "-").to_lowercase();
-    let changes = |known: &String| distance(key.as_bytes(), known.as_bytes());
-    let best = known.iter().min_by_key(|known| changes(known))?;
-    (changes(best) <= best.len().div_ceil(3)).then(|| best.clone())
-}
-
-/// How many letters must be put in, left out or replaced (Levenshtein 1966).
-fn distance(from: &[u8], to: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
+    nearest(&key, known.iter().map(String::as_str)).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -14,12 +14,15 @@
 //! - Whether the machine and the data directory are good enough: the start of the star.
 
 pub mod file;
+pub mod http;
+pub(crate) mod nearest;
 pub mod resolve;
 pub mod units;
 
 pub use file::{FileError, read_file};
 pub use resolve::{ConfigError, DATA_DEFAULT, PORT_DEFAULT, ServeSettings, resolve};
 
+pub use http::{HttpConfig, HttpListen};
 use nova_disk::SyncMode;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -50,6 +53,8 @@ pub struct ServeConfig {
     pub ingress_bytes: usize,
     /// Names that the certificate holds beside `localhost`, `127.0.0.1` and `::1`.
     pub tls_names: Vec<String>,
+    /// Where HTTP is served; nowhere if there is none.
+    pub http: Option<HttpConfig>,
     /// How long an idle core spins before it sleeps, in microseconds.
     pub spin_us: u64,
 }

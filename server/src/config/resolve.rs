@@ -8,6 +8,7 @@
 //! - Reading the file: [`crate::config::file`].
 
 use crate::config::ServeConfig;
+use crate::config::http::{self, HttpListen};
 use crate::config::units::{parse_bytes, show_bytes};
 use nova_disk::SyncMode;
 use nova_model::limits::{
@@ -85,6 +86,13 @@ pub struct ServeSettings {
     /// Further names that the star's certificate holds; repeat it or separate them by commas
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub tls_names: Option<Vec<String>>,
+    /// IP address and TCP port of HTTP, or off [default: 127.0.0.1:7380]
+    #[arg(long, value_name = "IP:PORT|off")]
+    pub http: Option<HttpListen>,
+    /// Serve HTTP without TLS also where other machines reach it
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(value_name = "true|false")]
+    pub http_plain: Option<bool>,
     /// Microseconds that an idle core spins before it sleeps, at most 1000 [default: 0]
     #[arg(long, value_name = "US")]
     pub spin_us: Option<u64>,
@@ -118,6 +126,8 @@ impl ServeSettings {
             recent_bytes: self.recent_bytes.or(other.recent_bytes),
             ingress_bytes: self.ingress_bytes.or(other.ingress_bytes),
             tls_names: self.tls_names.or(other.tls_names),
+            http: self.http.or(other.http),
+            http_plain: self.http_plain.or(other.http_plain),
             spin_us: self.spin_us.or(other.spin_us),
         }
     }
@@ -160,6 +170,7 @@ pub fn resolve(said: ServeSettings) -> Result<ServeConfig, ConfigError> {
         recent_bytes,
         ingress_bytes,
         tls_names,
+        http: http::resolve(said.http, said.http_plain.unwrap_or(false), port),
         spin_us,
     })
 }

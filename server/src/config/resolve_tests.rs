@@ -1,6 +1,7 @@
 //! Tests of what settings mean.
 
 use super::*;
+use crate::config::HttpConfig;
 
 fn said(change: impl FnOnce(&mut ServeSettings)) -> ServeSettings {
     let mut settings = ServeSettings::default();
@@ -22,6 +23,10 @@ fn all_defaults_are_explicit() {
         recent_bytes: 64 << 20,
         ingress_bytes: 64 << 20,
         tls_names: Vec::new(),
+        http: Some(HttpConfig {
+            listen: "127.0.0.1:7380".parse().unwrap(),
+            is_plain: true,
+        }),
         spin_us: 0,
     };
     assert_eq!(resolve(ServeSettings::default()), Ok(expected));

@@ -217,7 +217,10 @@ impl Core {
                 cell.role.set(Role::Session);
                 shard.open_session(now, cell.session(), open, self.fresh_id());
             }
-            Input::Append(append, batch) => shard.append(now, cell.session(), append, batch),
+            Input::Append(append, batch) => {
+                self.figures.note_batch(&batch);
+                shard.append(now, cell.session(), append, batch);
+            }
             Input::Resume => shard.resume_session(cell.session()),
             // The session closes with its lane, once its answers are written.
             Input::EndAppend | Input::EndRead => {}
@@ -226,6 +229,7 @@ impl Core {
                 shard.request(now, caller, request, self.fresh_id());
             }
             Input::AppendOnce(id, append, batch) => {
+                self.figures.note_batch(&batch);
                 let caller = self.add_caller(cell.number, id);
                 shard.append_once(now, caller, append, batch, self.fresh_id());
             }

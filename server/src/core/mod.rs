@@ -16,11 +16,14 @@
 //! - A core that fails ends the star: its streams have no other place.
 
 mod clock;
+pub(crate) mod desk;
 mod lane;
 pub(crate) mod mailbox;
 mod signal;
 mod turn;
 
+use crate::metrics::figures::CoreFigures;
+use desk::Ask;
 use glommio::timer::Timer;
 use mailbox::{Mail, Sender};
 use nova_core::disk::DiskError;
@@ -33,6 +36,7 @@ use nova_quic::server::{Connection, Endpoint, Incoming};
 use nova_quic::tls::ServerTls;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use turn::{Core, TurnEnd};
 
@@ -54,6 +58,10 @@ pub(crate) struct CoreSeed {
     pub(crate) start: flume::Receiver<CoreStart>,
     pub(crate) mail: flume::Receiver<Mail>,
     pub(crate) peers: Vec<Sender>,
+    /// From the gateway.
+    pub(crate) asks: flume::Receiver<Ask>,
+    /// Noted by the core, read by the gateway.
+    pub(crate) figures: Arc<CoreFigures>,
 }
 
 /// What a core needs once recovery is through.
@@ -118,8 +126,10 @@ async fn start_and_serve(seed: CoreSeed) -> Result<(), CoreError> {
         driver,
         completions,
         seed.peers.clone(),
+        Arc::clone(&seed.figures),
     ));
     receive_mail(&core, &seed);
+    receive_asks(&core, &seed);
     let end = futures_lite::future::or(core.run(), async {
         core.ready.wait().await;
         notify(&seed, Notice::Ready).await;
@@ -148,6 +158,18 @@ fn receive_mail(core: &Rc<Core>, seed: &CoreSeed) {
         while let Ok(piece) = mail.recv_async().await {
             let Some(core) = core.upgrade() else { return };
             core.deliver(piece);
+        }
+    })
+    .detach();
+}
+
+/// Hands what the gateway wants to the shard, from a task of its own.
+fn receive_asks(core: &Rc<Core>, seed: &CoreSeed) {
+    let (core, asks) = (Rc::downgrade(core), seed.asks.clone());
+    glommio::spawn_local(async move {
+        while let Ok(ask) = asks.recv_async().await {
+            let Some(core) = core.upgrade() else { return };
+            core.take_ask(ask);
         }
     })
     .detach();

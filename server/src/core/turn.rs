@@ -12,9 +12,11 @@
 //! - The turn waits only when shard, completions and mail are dry.
 
 use super::clock::Clock;
+use super::desk::Desk;
 use super::lane::{LaneCell, Role};
 use super::mailbox::{Mail, Sender};
 use super::signal::Signal;
+use crate::metrics::figures::CoreFigures;
 use glommio::timer::Timer;
 use nova_core::disk::DiskError;
 use nova_core::{Caller, Event, ReaderKey, SessionKey, Shard};
@@ -26,7 +28,11 @@ use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+
+/// How often the figures are noted that take a look at every stream.
+const FIGURES_EVERY_US: u64 = 1_000_000;
 
 /// Everything that lives on one core.
 pub(crate) struct Core {
@@ -36,6 +42,10 @@ pub(crate) struct Core {
     pub(crate) wake: Signal,
     /// Set once the shard answers.
     pub(crate) ready: Signal,
+    /// Where answers to the gateway go.
+    pub(crate) desk: Desk,
+    pub(crate) figures: Arc<CoreFigures>,
+    figures_due: Cell<Instant>,
     id: CoreId,
     driver: Driver,
     completions: Completions,
@@ -66,12 +76,16 @@ impl Core {
         driver: Driver,
         completions: Completions,
         peers: Vec<Sender>,
+        figures: Arc<CoreFigures>,
     ) -> Core {
         Core {
             clock: Clock::new(),
             shard: RefCell::new(shard),
             wake: Signal::default(),
             ready: Signal::default(),
+            desk: Desk::default(),
+            figures,
+            figures_due: Cell::new(Instant(0)),
             id,
             driver,
             completions,
@@ -132,9 +146,14 @@ impl Core {
     }
 
     pub(crate) fn add_caller(&self, lane: u64, request: RequestId) -> Caller {
+        let caller = self.fresh_caller();
+        self.callers.borrow_mut().insert(caller, (lane, request));
+        caller
+    }
+
+    pub(crate) fn fresh_caller(&self) -> Caller {
         let caller = Caller(self.last_caller.get() + 1);
         self.last_caller.set(caller.0);
-        self.callers.borrow_mut().insert(caller, (lane, request));
         caller
     }
 
@@ -180,6 +199,7 @@ impl Core {
     }
 
     fn turn(self: &Rc<Core>) -> Option<DiskError> {
+        let begun = self.clock.instant();
         while let Some((token, result)) = self.completions.pop() {
             self.shard
                 .borrow_mut()
@@ -204,6 +224,7 @@ impl Core {
             let op = self.shard.borrow_mut().poll_disk(now.instant);
             let has_op = op.is_some();
             if let Some((token, op)) = op {
+                self.figures.note_op(&op);
                 self.driver.submit(token, op);
             }
             let event = self.shard.borrow_mut().poll_event();
@@ -223,7 +244,17 @@ impl Core {
                 .drain(..)
                 .for_each(std::task::Waker::wake);
         }
+        self.note_turn(begun);
         None
+    }
+
+    fn note_turn(&self, begun: Instant) {
+        let (now, shard) = (self.clock.instant(), self.shard.borrow());
+        self.figures.note_turn(now.since_us(begun), &shard);
+        if now >= self.figures_due.get() {
+            self.figures_due.set(now.plus_us(FIGURES_EVERY_US));
+            self.figures.note_streams(&shard);
+        }
     }
 
     fn next_mail(&self) -> Option<Mail> {
@@ -232,7 +263,8 @@ impl Core {
 
     /// Hands an event to its lane; a lane that is gone wants nothing any more.
     fn pass_on(self: &Rc<Core>, event: Event) -> Option<DiskError> {
-        match event {
+        self.figures.note_event(&event);
+        match self.to_gateway(event)? {
             Event::Ready => self.ready.set(),
             Event::SessionOpened(key, opened) => self.to_session(key, |l| l.opened(opened)),
             Event::SessionRefused(key, refusal) => {

@@ -40,6 +40,7 @@ pub struct Home {
     cores: usize,
     flags: Vec<String>,
     wrapper: Vec<String>,
+    http: String,
 }
 
 /// A running star. Dropped, it is killed.
@@ -62,6 +63,7 @@ impl Home {
             cores: 1,
             flags: Vec::new(),
             wrapper: Vec::new(),
+            http: "off".to_owned(),
         }
     }
 
@@ -75,6 +77,18 @@ impl Home {
     /// The number of cores.
     pub fn cores(&self) -> usize {
         self.cores
+    }
+
+    /// The same with HTTP, on a free port.
+    #[must_use]
+    pub fn with_http(mut self) -> Home {
+        self.http = "127.0.0.1:0".to_owned();
+        self
+    }
+
+    /// Another address of HTTP from the next start on.
+    pub fn set_http(&mut self, address: &str) {
+        address.clone_into(&mut self.http);
     }
 
     /// Another number of cores from the next start on.
@@ -121,6 +135,7 @@ impl Home {
     pub fn copy(&self) -> Home {
         let mut other = Home::new(self.site).with_cores(self.cores);
         other.flags.clone_from(&self.flags);
+        other.http.clone_from(&self.http);
         copy_folder(&self.data(), &other.data());
         other
     }
@@ -202,6 +217,7 @@ impl Home {
         command.args(["--port", &self.port.to_string()]);
         command.args(["--cores", &self.cores.to_string()]);
         command.args(["--segment-bytes", SEGMENT_BYTES]);
+        command.args(["--http", &self.http]);
         command.args(&self.flags);
         command
     }

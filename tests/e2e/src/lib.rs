@@ -20,5 +20,6 @@
 pub mod checker;
 pub mod history;
 pub mod home;
+pub mod http;
 pub mod process;
 pub mod segments;
