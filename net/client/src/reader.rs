@@ -66,6 +66,18 @@ impl Reader {
     pub(crate) async fn open(star: Arc<Star>, open: ReadOpen) -> Result<Reader, ClientError> {
         open.check()?;
         let name = open.stream.to_string();
+        let holders = Arc::clone(&star);
+        let asking = holders.holders.asking(&name);
+        let opened = Reader::open_now(star, name.clone(), open).await;
+        asking.is_over();
+        opened
+    }
+
+    async fn open_now(
+        star: Arc<Star>,
+        name: String,
+        open: ReadOpen,
+    ) -> Result<Reader, ClientError> {
         let mut reader = Reader {
             address: star.entry(&name),
             patience: Patience::new(star.retry_budget_us),
@@ -156,13 +168,11 @@ impl Reader {
             tokio::time::sleep_until(self.star.source.time_of(not_before)).await;
             self.not_before = None;
         }
-        let reach = self.star.holders.reach(&self.address);
         let connection = self
             .star
             .dialer
             .connection(&self.star.source, &self.address)
             .await;
-        reach.is_over();
         let opened = match connection {
             Ok(connection) => {
                 let pipe = Pipe::read(connection, self.cursor.open_frame()).await;

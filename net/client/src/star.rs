@@ -164,7 +164,9 @@ impl Star {
         };
         let mut address = fixed.map_or_else(|| self.entry(name), str::to_owned);
         loop {
+            let asking = self.holders.asking(name);
             let outcome = self.controls.ask(self, &address, ask.clone()).await;
+            asking.is_over();
             let wait_us = match outcome {
                 Ok(Ok(reply)) => {
                     if fixed.is_none() {

@@ -88,9 +88,7 @@ impl Controls {
     }
 
     async fn open(&self, star: &Star, address: &str) -> Result<mpsc::Sender<Call>, ControlError> {
-        let reach = star.holders.reach(address);
         let connection = star.dialer.connection(&star.source, address).await;
-        reach.is_over();
         let connection = connection.map_err(|error| match error {
             DialError::Unresolvable { address } => ControlError::Unresolvable { address },
             DialError::Handshake(failure) => ControlError::Handshake(failure),

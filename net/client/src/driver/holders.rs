@@ -48,35 +48,39 @@ impl Holders {
         known.retain(|_, holder| holder != address);
     }
 
-    /// Tries to reach an address.
-    pub(crate) fn reach<'a>(&'a self, address: &'a str) -> Reach<'a> {
-        let address = Some(address);
-        Reach {
+    /// A call about a stream or bucket begins.
+    pub(crate) fn asking<'a>(&'a self, name: &'a str) -> Asking<'a> {
+        Asking {
             holders: self,
-            address,
+            name: Some(name),
         }
     }
-}
 
-/// An address that is being connected to. Dropped before that is over, the address is forgotten:
-/// a caller that waits less long than an attempt to connect takes would come back to it for ever.
-#[derive(Debug)]
-pub(crate) struct Reach<'a> {
-    holders: &'a Holders,
-    address: Option<&'a str>,
-}
-
-impl Reach<'_> {
-    /// The attempt is over, well or badly.
-    pub(crate) fn is_over(mut self) {
-        self.address = None;
+    fn forget_name(&self, name: &str) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.remove(name);
     }
 }
 
-impl Drop for Reach<'_> {
+/// A call under way. Dropped before it is over, what is known of its holder is forgotten: a caller
+/// that waits less long than the end of a dead connection takes would come back to it for ever.
+#[derive(Debug)]
+pub(crate) struct Asking<'a> {
+    holders: &'a Holders,
+    name: Option<&'a str>,
+}
+
+impl Asking<'_> {
+    /// The call is over, well or badly.
+    pub(crate) fn is_over(mut self) {
+        self.name = None;
+    }
+}
+
+impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        if let Some(address) = self.address {
-            self.holders.forget(address);
+        if let Some(name) = self.name {
+            self.holders.forget_name(name);
         }
     }
 }

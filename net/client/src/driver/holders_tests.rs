@@ -26,16 +26,19 @@ fn what_is_remembered_is_bounded() {
     assert!(holders.get(&format!("b/{HOLDERS_MAX}")).is_some());
 }
 
-/// The story: an entity writer gives a call up after 5 s, and an attempt to connect takes as long.
-/// After a restart with fewer cores it asked the core that was gone until its budget was spent.
+/// The story: an entity writer gives a call up after 5 s, and a dead connection, or an attempt to
+/// connect, takes as long to end. After a restart with fewer cores it asked the core that was gone
+/// until its budget was spent.
 #[test]
-fn an_address_that_nobody_waits_for_any_more_is_forgotten() {
+fn the_holder_of_a_call_that_is_given_up_is_forgotten() {
     let holders = Holders::default();
     holders.remember("b/s", "one:1");
-    holders.reach("one:1").is_over();
+    holders.remember("b/t", "one:1");
+    holders.asking("b/s").is_over();
     assert_eq!(holders.get("b/s").as_deref(), Some("one:1"));
-    drop(holders.reach("one:1"));
+    drop(holders.asking("b/s"));
     assert_eq!(holders.get("b/s"), None);
+    assert_eq!(holders.get("b/t").as_deref(), Some("one:1"), "it may live");
 }
 
 #[test]
