@@ -3,6 +3,7 @@
 //! ```text
 //!   acks, reads -> what is at each place of each stream, contradicted by nothing
 //!               -> each producer's records: where they are, in which order, how often
+//!   fences      -> whose records may be behind them
 //! ```
 //! The history must end with a read of each stream from its beginning to its tail, by a reader of
 //! the name [`LAST_READER`].
@@ -11,7 +12,7 @@
 //! - Every finding names the places and records that contradict each other.
 
 use crate::history::{Event, Promise};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who reads everything at the end.
 pub const LAST_READER: &str = "last";
@@ -21,6 +22,12 @@ pub const LAST_READER: &str = "last";
 pub struct Counts {
     /// Times the star was killed.
     pub kills: u64,
+    /// Times it was told to end.
+    pub stops: u64,
+    /// Moves of leadership that were answered.
+    pub moves: u64,
+    /// Tokens installed.
+    pub fences: u64,
     /// Records given to clients.
     pub sent: u64,
     /// Records acked.
@@ -55,6 +62,8 @@ struct Checker {
     floors: BTreeMap<String, u64>,
     tails: BTreeMap<String, u64>,
     streams: BTreeMap<String, Vec<Record>>,
+    /// Where tokens were installed, and by which producers.
+    fences: BTreeMap<String, Vec<(u64, String)>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -146,6 +155,18 @@ impl Checker {
                 }
                 self.raise_floor(stream, *sequence);
             }
+            Event::Fenced {
+                stream,
+                producer,
+                sequence,
+            } => {
+                self.counts.fences += 1;
+                let fence = (*sequence, producer.clone());
+                self.fences.entry(stream.clone()).or_default().push(fence);
+                self.raise_floor(stream, *sequence);
+            }
+            Event::Moved => self.counts.moves += 1,
+            Event::Stopped => self.counts.stops += 1,
             Event::Killed => self.counts.kills += 1,
         }
     }
@@ -245,7 +266,32 @@ impl Checker {
             }
         }
         self.check_records(&streams);
+        self.check_fences(&streams);
         self.counts.there = streams.values().map(|all| all.len() as u64).sum();
+    }
+
+    /// Of those who present tokens, only who installed the last one before a place may be there.
+    fn check_fences(&mut self, streams: &BTreeMap<String, Vec<Record>>) {
+        for (stream, mut fences) in std::mem::take(&mut self.fences) {
+            fences.sort();
+            let holders: BTreeSet<&String> = fences.iter().map(|(_, who)| who).collect();
+            let there = streams.get(&stream).map_or(&[][..], Vec::as_slice);
+            for (sequence, record) in (0..).zip(there) {
+                let before = fences.partition_point(|(tail, _)| *tail <= sequence);
+                let before = &fences[..before];
+                let newest = before.last().map(|(tail, _)| *tail);
+                let of_newest = before
+                    .iter()
+                    .rev()
+                    .take_while(|(tail, _)| Some(*tail) == newest);
+                let is_holder = of_newest.into_iter().any(|(_, who)| *who == record.0);
+                if holders.contains(&record.0) && !is_holder {
+                    self.find(format!(
+                        "{record:?} is at {stream} {sequence}, where another one holds the token"
+                    ));
+                }
+            }
+        }
     }
 
     fn check_records(&mut self, streams: &BTreeMap<String, Vec<Record>>) {

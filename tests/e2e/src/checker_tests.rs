@@ -78,6 +78,9 @@ fn what_keeps_the_contract_is_accepted_and_counted() {
     let counts = judged(begin, at_last(&[("p", 0), ("p", 1)])).expect("nothing is wrong");
     let wanted = Counts {
         kills: 1,
+        stops: 0,
+        moves: 0,
+        fences: 0,
         sent: 2,
         acked: 1,
         ambiguous: 1,
@@ -159,6 +162,40 @@ fn every_broken_promise_is_found() {
     for (what, begin, end) in wrong {
         assert!(judged(begin, end).is_err(), "not found: {what}");
     }
+}
+
+fn fenced(producer: &str, sequence: u64) -> Event {
+    Event::Fenced {
+        stream: STREAM.into(),
+        producer: producer.into(),
+        sequence,
+    }
+}
+
+/// Whoever installed the last token is alone behind it; who presents none may be anywhere.
+#[test]
+fn a_record_behind_the_token_of_another_one_is_found() {
+    let begin = |fences: [Event; 2]| {
+        let mut events = vec![fences[0].clone(), sent("p", 0), sent("plain", 0)];
+        events.extend([fences[1].clone(), sent("q", 0), sent("p", 1)]);
+        events
+    };
+    let taken = || begin([fenced("p", 0), fenced("q", 2)]);
+    let whole = [("p", 0), ("plain", 0), ("q", 0)];
+    let counts = judged(taken(), at_last(&whole)).expect("each under its own token");
+    assert_eq!((counts.fences, counts.there), (2, 3));
+    let late = [("p", 0), ("plain", 0), ("q", 0), ("p", 1)];
+    assert!(judged(taken(), at_last(&late)).is_err(), "a late one");
+    // Both tokens at one place: either may have been the last.
+    let tie = || begin([fenced("p", 0), fenced("q", 0)]);
+    for there in [[("q", 0), ("plain", 0)], [("p", 0), ("plain", 0)]] {
+        judged(tie(), at_last(&there)).expect("either");
+    }
+    let early = begin([fenced("p", 1), fenced("q", 2)]);
+    assert!(
+        judged(early, at_last(&[("p", 0)])).is_err(),
+        "before its token"
+    );
 }
 
 #[test]

@@ -91,6 +91,19 @@ pub enum Event {
         /// The tail.
         sequence: u64,
     },
+    /// A token was installed, under which this producer alone appends from there on.
+    Fenced {
+        /// On which stream.
+        stream: String,
+        /// Who presents the token.
+        producer: String,
+        /// The tail that it was installed at, or a later one.
+        sequence: u64,
+    },
+    /// A stream was handed to another core, or all of a core were.
+    Moved,
+    /// The star was told to end, and did.
+    Stopped,
     /// The star was killed.
     Killed,
 }

@@ -17,6 +17,7 @@ mod http_bad_input;
 mod http_follow;
 mod http_life;
 mod kill;
+mod load;
 mod many_streams;
 mod moves;
 mod pipelines;
@@ -28,6 +29,7 @@ mod restart;
 mod shutdown;
 mod start_failures;
 mod streams;
+mod upheaval;
 
 use bytes::Bytes;
 use nova_client::{

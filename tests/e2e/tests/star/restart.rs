@@ -2,11 +2,14 @@
 //! on, epochs grow, and clients go on by themselves.
 //!
 //! What these tests have found: a SIGTERM right behind the line "ready" ended the star without its
-//! orderly stop; clients waited 5 s for each stream of a core that was there no more.
+//! orderly stop; clients waited 5 s for each stream of a core that was there no more; calls that
+//! were given up before that came back to such a core for ever.
 
-use crate::{SITE, all_bodies, append_each, in_time, make_stream, numbered, producer};
+use crate::{SITE, all_bodies, append_each, in_time, make_stream, numbered, producer, stream};
 use nova_client::*;
 use nova_e2e::home::{Home, Star};
+use nova_model::placement::stream_home;
+use std::time::Duration;
 
 /// How a star ends.
 #[derive(Debug, Clone, Copy)]
@@ -192,6 +195,43 @@ async fn two_cores_then_one_then_two_keep_every_stream() {
             .expect("a list");
         assert_eq!(listed.items.len() as u64, STREAMS);
     }
+}
+
+/// Callers with less patience than an attempt to connect takes find a stream whose core is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn impatient_callers_find_a_stream_whose_core_is_gone() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!("not run: a star of two cores needs two CPUs");
+        return;
+    }
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let mut home = Home::new(SITE).with_cores(2);
+    let star = home.start();
+    let client = home.client();
+    let far = (0..).map(|n| stream(&format!("far-{n}")));
+    let far = far.into_iter().find(|name| stream_home(name, 2).0 == 1);
+    let name = make_stream(&client, far.expect("one of them is there").key.as_str()).await;
+    append_each(&client, &name, [numbered(0)].into_iter()).await;
+    star.kill();
+    home.set_cores(1);
+    let star = home.start();
+    let first = tokio::time::timeout(PATIENCE, client.check_tail(name.clone())).await;
+    let again = tokio::time::timeout(PATIENCE, client.check_tail(name.clone())).await;
+    let tail = first.or(again).expect("the second call enters elsewhere");
+    assert_eq!(tail.expect("a tail").sequence.0, 1);
+    star.stop().expect_done();
+    home.set_cores(2);
+    let star = home.start();
+    append_each(&client, &name, [numbered(1)].into_iter()).await;
+    star.kill();
+    home.set_cores(1);
+    let star = home.start();
+    let open = || client.read(read_from(name.clone(), 0));
+    let first = tokio::time::timeout(PATIENCE, open()).await;
+    let again = tokio::time::timeout(PATIENCE, open()).await;
+    let reader = first.or(again).expect("the second call enters elsewhere");
+    assert_eq!(reader.expect("a reader").tail().sequence.0, 2);
+    star.stop().expect_done();
 }
 
 /// A first start that is killed anywhere can be made again: nothing half made is in its way.
