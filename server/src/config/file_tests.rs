@@ -1,6 +1,7 @@
 //! Tests of the configuration file.
 
 use super::*;
+use crate::config::HttpListen;
 use crate::config::resolve::SyncName;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -22,6 +23,8 @@ fn every_flag_has_a_key_of_the_same_name() {
         recent-bytes = 1048576
         ingress-bytes = "128 MiB"
         tls-names = ["a.example", "b.example"]
+        http = "off"
+        http-plain = false
         spin-us = 20
     "#;
     let expected = ServeSettings {
@@ -36,6 +39,8 @@ fn every_flag_has_a_key_of_the_same_name() {
         recent_bytes: Some(1 << 20),
         ingress_bytes: Some(128 << 20),
         tls_names: Some(vec!["a.example".to_owned(), "b.example".to_owned()]),
+        http: Some(HttpListen::Off),
+        http_plain: Some(false),
         spin_us: Some(20),
     };
     assert_eq!(parsed(text).unwrap(), expected);

@@ -3,6 +3,7 @@
 use super::body;
 use super::document::{BucketParam, Problems};
 use super::form;
+use super::object::Object;
 use super::page::{self, PageQuery};
 use super::refuse::Refused;
 use super::shapes::{BucketShape, BucketsShape, SettingsShape};
@@ -30,13 +31,17 @@ pub(crate) struct BucketBody {
     /// A read of a stream that is not there makes it.
     create_stream_on_read: Option<bool>,
     /// Defaults of its streams.
-    defaults: Option<SettingsShape>,
+    #[schema(value_type = Option<SettingsShape>)]
+    defaults: Option<Object<SettingsShape>>,
 }
 
 impl BucketBody {
     /// These settings laid over those before.
     fn over(self, before: BucketSettings) -> Result<BucketSettings, Refused> {
-        let said = self.defaults.map(checked).transpose()?;
+        let said = self
+            .defaults
+            .map(|Object(said)| checked(said))
+            .transpose()?;
         Ok(BucketSettings {
             defaults: said.map_or(before.defaults, |said| before.defaults.changed_by(&said)),
             create_stream_on_append: self

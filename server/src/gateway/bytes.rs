@@ -22,13 +22,19 @@ use tokio::time::{Sleep, sleep};
 /// A stream of bytes that does not wait for ever until its peer takes them.
 pub(crate) struct Patient<S> {
     inner: S,
+    patience: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
     pub(crate) fn new(inner: S) -> Patient<S> {
+        Patient::with_patience(inner, Duration::from_micros(HTTP_STALL_US))
+    }
+
+    fn with_patience(inner: S, patience: Duration) -> Patient<S> {
         Patient {
             inner,
+            patience,
             stalled: None,
         }
     }
@@ -43,8 +49,10 @@ impl<S> Patient<S> {
             self.stalled = None;
             return written;
         }
-        let stall = Duration::from_micros(HTTP_STALL_US);
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(stall)));
+        let patience = self.patience;
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(stalled.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }

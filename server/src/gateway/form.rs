@@ -5,6 +5,7 @@
 //!   twice. A slip of the pen never means a default in silence.
 
 use super::body;
+use super::object::Object;
 use super::refuse::Refused;
 use super::state::Gateway;
 use super::target::decode;
@@ -20,9 +21,15 @@ use std::collections::BTreeSet;
 
 /// How serde says that a field is unknown, and lists those that are not.
 const UNKNOWN: &str = "unknown field ";
+/// All that serde says of a field by its name.
+const NAMED: [&str; 3] = [UNKNOWN, "duplicate field ", "missing field "];
 
-/// Reads JSON; `at` is what stands before the names of its fields.
+/// Reads a JSON object; a mistake that is none of its fields is one of `at`.
 pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8], at: &str) -> Result<T, Refused> {
+    any_json::<Object<T>>(bytes, at).map(|object| object.0)
+}
+
+fn any_json<T: DeserializeOwned>(bytes: &[u8], at: &str) -> Result<T, Refused> {
     let mut input = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut input).map_err(|error| {
         let path = error.path().to_string();
@@ -60,14 +67,8 @@ pub(crate) fn required_json<T: DeserializeOwned>(
     headers: &HeaderMap,
     bytes: &[u8],
 ) -> Result<T, Refused> {
-    match content_type(headers)?.as_deref() {
-        None | Some("application/json") => json(bytes, "body"),
-        Some(_) => {
-            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-            let message = "this request takes application/json";
-            Err(Refused::form_as(status, "content-type", message))
-        }
-    }
+    check_json(headers)?;
+    json(bytes, "body")
 }
 
 /// The JSON of a body; what nothing says is the default.
@@ -78,7 +79,20 @@ pub(crate) fn optional_json<T: DeserializeOwned + Default>(
     if bytes.is_empty() {
         return Ok(T::default());
     }
-    Ok(required_json::<Option<T>>(headers, bytes)?.unwrap_or_default())
+    check_json(headers)?;
+    let said: Option<Object<T>> = any_json(bytes, "body")?;
+    Ok(said.unwrap_or_default().0)
+}
+
+fn check_json(headers: &HeaderMap) -> Result<(), Refused> {
+    match content_type(headers)?.as_deref() {
+        None | Some("application/json") => Ok(()),
+        Some(_) => {
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            let message = "this request takes application/json";
+            Err(Refused::form_as(status, "content-type", message))
+        }
+    }
 }
 
 /// The JSON of a request that has a body and no query.
@@ -126,24 +140,27 @@ pub(crate) fn content_type(headers: &HeaderMap) -> Result<Option<String>, Refuse
 }
 
 fn refuse(path: &str, message: &str, at: &str) -> Refused {
-    let Some(list) = message.strip_prefix(UNKNOWN) else {
-        let field = if path.is_empty() || path == "." {
-            at
-        } else {
-            path
-        };
+    // A question mark stands for a field whose name did not come.
+    let path = path.trim_end_matches('?').trim_end_matches('.');
+    let named = NAMED.iter().find(|named| message.starts_with(**named));
+    let mut names = message.split('`').skip(1).step_by(2);
+    let (Some(named), Some(name)) = (named, names.next()) else {
+        let field = if path.is_empty() { at } else { path };
         return Refused::form(field, message);
     };
-    let mut names = list.split('`').skip(1).step_by(2);
-    let unknown = names.next().unwrap_or_default();
-    let mut said = format!("there is no field '{unknown}'");
-    if let Some(known) = nearest(unknown, names) {
+    let is_last = path == name || path.ends_with(&format!(".{name}"));
+    let field = match path {
+        "" => name.to_owned(),
+        _ if is_last => path.to_owned(),
+        _ => format!("{path}.{name}"),
+    };
+    if *named != UNKNOWN {
+        return Refused::form(&field, message);
+    }
+    let mut said = format!("there is no field '{name}'");
+    if let Some(known) = nearest(name, names) {
         said.push_str(&format!("; did you mean '{known}'?"));
     }
-    let field = match path.rsplit_once('.') {
-        Some((before, _)) if before != "." => format!("{before}.{unknown}"),
-        _ => unknown.to_owned(),
-    };
     Refused::form(&field, said)
 }
 

@@ -29,6 +29,7 @@ mod events;
 mod form;
 mod health;
 mod listen;
+mod object;
 mod page;
 mod read;
 mod records;

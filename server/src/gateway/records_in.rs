@@ -8,6 +8,7 @@
 //! - Which stream, and what must hold: [`super::append`].
 
 use super::form;
+use super::object::Object;
 use super::refuse::Refused;
 use super::whole::Whole;
 use base64::Engine;
@@ -29,7 +30,7 @@ const RECORDS_MAX: usize = BATCH_METERED_BYTES_MAX / RECORD_METERED_BYTES_MIN;
 pub(crate) struct AppendBody {
     /// They are appended together, all or none: 1 MiB metered at most.
     #[schema(min_items = 1, value_type = Vec<RecordSchema>)]
-    pub(crate) records: Vec<RecordIn>,
+    pub(crate) records: Vec<Object<RecordIn>>,
     /// The sequence number that the first record must get.
     pub(crate) match_seq: Option<Whole>,
     /// The fencing token that the writer holds.
@@ -73,7 +74,7 @@ pub(crate) enum RecordSchema {
 pub(crate) struct TextRecord {
     body: String,
     /// Pairs of name and value, in order; names may repeat.
-    #[schema(value_type = Option<Vec<Vec<Part>>>)]
+    #[schema(value_type = Option<Vec<Vec<PartSchema>>>)]
     headers: Option<Vec<(Part, Part)>>,
     /// The client's time, in microseconds since 1970.
     timestamp: Option<Whole>,
@@ -87,16 +88,26 @@ pub(crate) struct Base64Record {
     #[schema(content_encoding = "base64", pattern = "^([A-Za-z0-9+/]{4})*$")]
     body_base64: String,
     /// Pairs of name and value, in order; names may repeat.
-    #[schema(value_type = Option<Vec<Vec<Part>>>)]
+    #[schema(value_type = Option<Vec<Vec<PartSchema>>>)]
     headers: Option<Vec<(Part, Part)>>,
     /// The client's time, in microseconds since 1970.
     timestamp: Option<Whole>,
 }
 
 /// The name or value of a header: text, or any bytes as `{"base64": "..."}`.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "a text or {\"base64\": \"...\"}")]
 pub(crate) enum Part {
+    Text(String),
+    Base64(Object<Base64Part>),
+}
+
+/// The name or value of a header: text, or any bytes.
+#[derive(ToSchema)]
+#[schema(as = Part)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it describes what Part reads")]
+pub(crate) enum PartSchema {
     Text(String),
     Base64(Base64Part),
 }
@@ -110,11 +121,11 @@ pub(crate) struct Base64Part {
 }
 
 /// The records of an append's JSON.
-pub(crate) fn records(found: Vec<RecordIn>) -> Result<Vec<Record>, Refused> {
+pub(crate) fn records(found: Vec<Object<RecordIn>>) -> Result<Vec<Record>, Refused> {
     check_count(found.len())?;
     let numbered = found.into_iter().enumerate();
     numbered
-        .map(|(n, record)| record.record(&format!("records[{n}].")))
+        .map(|(n, Object(record))| record.record(&format!("records[{n}].")))
         .collect()
 }
 
@@ -178,7 +189,7 @@ impl Part {
     fn bytes(self, field: &str) -> Result<Bytes, Refused> {
         match self {
             Part::Text(text) => Ok(text.into()),
-            Part::Base64(part) => decode(&part.base64, field),
+            Part::Base64(Object(part)) => decode(&part.base64, field),
         }
     }
 }

@@ -57,6 +57,7 @@ fn what_is_no_record_is_refused_by_its_field() {
             "records[0].body_base64",
         ),
         (r#"{"records":[{"body":7}]}"#, "records[0].body"),
+        (r#"{"records":[["a"]]}"#, "records[0]"),
         (
             r#"{"records":[{"body":"a","headers":[["k"]]}]}"#,
             "records[0].headers[0]",
@@ -71,7 +72,7 @@ fn what_is_no_record_is_refused_by_its_field() {
         ),
         (r#"{"records":[{"bodi":"a"}]}"#, "records[0].bodi"),
         (r#"{"record":[]}"#, "record"),
-        (r#"{}"#, "body"),
+        (r#"{}"#, "records"),
     ];
     for (text, named) in cases {
         let refused = read(text).unwrap_err();

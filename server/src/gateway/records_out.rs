@@ -7,6 +7,7 @@
 //! # Not here
 //! - How one record is written: `cli::record_text`, which the command line uses too.
 
+use super::records_in::PartSchema;
 use super::shapes::PositionShape;
 use super::whole::Whole;
 use crate::cli::record_text::{self, Form};
@@ -38,7 +39,7 @@ pub(crate) struct RecordOut {
     /// Microseconds since 1970.
     timestamp: Whole,
     /// Pairs of name and value; one that is no text is `{"base64": "..."}`.
-    headers: Vec<Vec<super::records_in::Part>>,
+    headers: Vec<Vec<PartSchema>>,
     body: Option<String>,
     body_base64: Option<String>,
 }

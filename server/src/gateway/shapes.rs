@@ -3,6 +3,7 @@
 //! # Invariants
 //! - They are the shapes of the command line's `--json` (`cli::shapes`), which a test holds.
 
+use super::object::Object;
 use super::whole::Whole;
 use nova_model::Position;
 use nova_model::request::{Ack, BucketInfo, StreamInfo};
@@ -120,7 +121,8 @@ pub(crate) struct RetentionShape {
 #[schema(as = Settings)]
 pub(crate) struct SettingsShape {
     policy: Option<PolicyShape>,
-    retention: Option<RetentionShape>,
+    #[schema(value_type = Option<RetentionShape>)]
+    retention: Option<Object<RetentionShape>>,
     timestamps: Option<TimestampsShape>,
     /// Whether a client's time may be later than the arrival.
     timestamps_uncapped: Option<bool>,
@@ -136,7 +138,7 @@ impl SettingsShape {
                 PolicyShape::Any => ProducerPolicy::Any,
                 PolicyShape::Fenced => ProducerPolicy::Fenced,
             }),
-            retention: self.retention.map(|retention| Retention {
+            retention: self.retention.map(|Object(retention)| Retention {
                 age_s: retention.age_s.map(|whole| whole.0),
                 bytes: retention.bytes.map(|whole| whole.0),
             }),
@@ -155,7 +157,7 @@ impl From<StreamSettings> for SettingsShape {
     fn from(settings: StreamSettings) -> SettingsShape {
         SettingsShape {
             policy: settings.policy.map(policy),
-            retention: settings.retention.map(retention),
+            retention: settings.retention.map(|kept| Object(retention(kept))),
             timestamps: settings.timestamps.map(timestamps),
             timestamps_uncapped: settings.timestamps_uncapped,
             delete_on_empty_s: settings.delete_on_empty_s.map(Whole),

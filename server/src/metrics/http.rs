@@ -59,7 +59,7 @@ impl HttpFigures {
             "From the head of a request to that of its answer",
             Kind::Histogram,
         );
-        text.histogram(name, &[], &self.request_us.snapshot(), 1e-6);
+        text.histogram(name, &[], &self.request_us.snapshot(), 1e6);
         let name = "nova_http_connections_evicted_total";
         text.head(
             name,

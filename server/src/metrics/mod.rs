@@ -115,7 +115,7 @@ impl Metrics {
         for (name, help, of) in times {
             text.head(name, help, Kind::Histogram);
             for (label, core) in self.labelled() {
-                text.histogram(name, &[("core", &label)], &of(core).snapshot(), 1e-6);
+                text.histogram(name, &[("core", &label)], &of(core).snapshot(), 1e6);
             }
         }
         let name = "nova_group_bytes";

@@ -37,20 +37,20 @@ impl Text {
         self.write(format_args!("{name}{labels} {value}\n"));
     }
 
-    /// One histogram of a figure; its values times `unit` are in the unit of its name.
+    /// One histogram of a figure, of whose values `per` make one of the unit in its name.
     pub(crate) fn histogram(
         &mut self,
         name: &str,
         labels: &[(&str, &str)],
         snapshot: &Snapshot,
-        unit: f64,
+        per: f64,
     ) {
         for (bound, count) in &snapshot.buckets {
-            let bound = (*bound as f64 * unit).to_string();
+            let bound = (*bound as f64 / per).to_string();
             let labels = labels_of(labels, Some(&bound));
             self.write(format_args!("{name}_bucket{labels} {count}\n"));
         }
-        let (count, sum) = (snapshot.count, snapshot.sum as f64 * unit);
+        let (count, sum) = (snapshot.count, snapshot.sum as f64 / per);
         let above = labels_of(labels, Some("+Inf"));
         let labels = labels_of(labels, None);
         self.write(format_args!(

@@ -14,7 +14,7 @@ fn figures_are_written_line_by_line() {
         sum: 70,
     };
     text.head("b_seconds", "Times", Kind::Histogram);
-    text.histogram("b_seconds", &[("core", "1")], &snapshot, 1e-6);
+    text.histogram("b_seconds", &[("core", "1")], &snapshot, 1e6);
     let expected = "\
 # HELP a_total What it is.
 # TYPE a_total counter

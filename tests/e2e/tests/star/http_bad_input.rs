@@ -20,12 +20,13 @@ type Case = (
 const JSON: &str = "application/json";
 const RECORDS: &str = "/v1/streams/tests/k/records";
 
-const CASES: [Case; 40] = [
+const CASES: [Case; 41] = [
     // Bodies.
     ("POST", RECORDS, JSON, "", 400, "body"),
     ("POST", RECORDS, JSON, "{", 400, "body"),
     ("POST", RECORDS, JSON, "nothing", 400, "body"),
-    ("POST", RECORDS, JSON, "{}", 400, "body"),
+    ("POST", RECORDS, JSON, "{}", 400, "records"),
+    ("POST", RECORDS, JSON, "[]", 400, "body"),
     ("POST", RECORDS, JSON, r#"{"records":[]}"#, 400, "records"),
     ("POST", RECORDS, JSON, r#"{"records":{}}"#, 400, "records"),
     (
@@ -142,7 +143,14 @@ const CASES: [Case; 40] = [
         400,
         "retention.age",
     ),
-    ("POST", "/v1/streams/tests/k/fence", JSON, "{}", 400, "body"),
+    (
+        "POST",
+        "/v1/streams/tests/k/fence",
+        JSON,
+        "{}",
+        400,
+        "token",
+    ),
     (
         "POST",
         "/v1/streams/tests/k/trim",
