@@ -3,7 +3,7 @@
 use super::memory_disk::{ALLOW, Log, MemoryDisk, found, run, summary};
 use super::*;
 use crate::segment::samples::{Image, batch, file, id, led, stream};
-use crate::segment::{GroupDamage, decode_group};
+use crate::segment::{GROUP_HEADER_BYTES, GroupDamage, decode_group};
 use bytes::Bytes;
 use nova_model::limits::BLOCK_BYTES;
 use nova_model::{SequenceNumber, Timestamp};
@@ -379,6 +379,35 @@ fn a_newer_format_is_refused_and_left_alone() {
     let error = run(&mut disk, ALLOW).expect_err("not readable");
     assert!(matches!(error, RecoveryError::Version { .. }), "{error}");
     assert!(disk.recycled.is_empty());
+}
+
+/// The story: a star of another build, which wrote entries in another way, was started on a log. It
+/// could read no group, took the first for torn and cut all of the last segment off.
+#[test]
+fn a_last_group_that_landed_whole_and_cannot_be_read_is_not_torn() {
+    let log = Log::new(1, 3);
+    for group in [0, 2] {
+        let mut disk = log.disk();
+        let (offset, _) = log.images[0].groups[group];
+        for &(offset, content) in &log.images[0].groups[group..] {
+            let whole = &mut disk.file_mut(1)[offset as usize..offset as usize + content];
+            whole[GROUP_HEADER_BYTES + 4] = 200;
+            let checksum = nova_model::Checksum::of(&whole[12..]);
+            whole[8..12].copy_from_slice(&checksum.0.to_le_bytes());
+        }
+        let before = disk.files.clone();
+        let (range, flaw) = refused(&mut disk);
+        assert_eq!(range.offset, offset);
+        let expected_damage = matches!(
+            flaw,
+            Flaw::Group {
+                damage: GroupDamage::Entry { .. },
+                ..
+            }
+        );
+        assert!(expected_damage, "{flaw}");
+        assert_eq!(disk.files, before, "nothing is cut");
+    }
 }
 
 #[test]

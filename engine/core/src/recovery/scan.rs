@@ -237,16 +237,19 @@ impl Scan<'_> {
             Found::Whole(_) => Later::default(),
             Found::Broken(_) => self.look_ahead()?,
         };
+        // All of it landed, and still it cannot be read: no crash leaves that, but another version
+        // of nova does. It counts as covered, so that nothing that may have been acked is cut.
+        let is_landed = self.task.checks == Checks::All
+            && matches!(found, Found::Broken(GroupDamage::Entry { .. }));
         let expected = number.next();
+        let covers = |through: GroupNumber| through >= expected;
         let facts = Facts {
             header_ok,
             checksum_ok,
             number_fits,
             chain_fits,
-            later_follows: later.durable_through.is_some(),
-            later_covers: later
-                .durable_through
-                .is_some_and(|through| through >= expected),
+            later_follows: is_landed || later.durable_through.is_some(),
+            later_covers: is_landed || later.durable_through.is_some_and(covers),
         };
         Ok((facts, later))
     }
