@@ -31,6 +31,7 @@ impl Oracle {
         }
         self.audit_lists(contents);
         self.audit_buckets(contents);
+        self.audit_settings(contents);
     }
 
     fn audit_name(&mut self, name: &StreamName, found: Option<StreamId>) {
@@ -63,14 +64,14 @@ impl Oracle {
         self.check(tail >= account.tail, || {
             format!("{name}: the tail is {tail}, {} was told", account.tail)
         });
-        self.check(
-            first >= account.first && first <= account.first_asked,
-            || {
-                let (told, asked) = (account.first, account.first_asked);
-                format!("{name}: trimmed to {first}, told {told}, asked for {asked}")
-            },
-        );
+        self.audit_first(name, first, &account);
         self.audit_token(name, found, &account);
+        self.check(info.epoch >= account.epoch, || {
+            format!(
+                "{name}: {} is there, {} was told",
+                info.epoch, account.epoch
+            )
+        });
         if let Some(failure) = &found.failure {
             self.found(format!(
                 "{name} cannot be read to its tail {tail}: {failure}"
@@ -122,6 +123,13 @@ impl Oracle {
         }
         self.check(next == tail, || {
             format!("{name}: read to {next}, the tail is {tail}")
+        });
+    }
+
+    fn audit_first(&mut self, name: &StreamName, first: u64, account: &crate::history::Account) {
+        let (told, asked) = (account.first, account.first_asked);
+        self.check((told..=asked).contains(&first), || {
+            format!("{name}: trimmed to {first}, told {told}, asked for {asked}")
         });
     }
 

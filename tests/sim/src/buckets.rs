@@ -11,6 +11,7 @@ use crate::desk::Contents;
 use crate::history::Mark;
 use crate::oracle::Oracle;
 use nova_model::names::BucketName;
+use std::collections::BTreeSet;
 
 /// What was told about one bucket.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +24,10 @@ pub struct Bucket {
     gone_asked: Option<Mark>,
     /// The last answer to somebody who wanted to delete it, whatever it was.
     delete_ended: Option<Mark>,
-    /// When somebody wanted to make it last.
-    make_asked: Option<Mark>,
+    /// Wishes to make it that have no answer, by the time they were asked.
+    makes_open: BTreeSet<Mark>,
+    /// The last answer to somebody who wanted to make it, whatever it was.
+    make_ended: Option<Mark>,
     /// Wishes to delete it that have no answer.
     deletes_open: u64,
 }
@@ -38,15 +41,31 @@ impl Bucket {
     }
 
     fn must_be_gone(&self) -> bool {
-        self.gone_asked.is_some_and(|at| self.make_asked < Some(at))
+        let is_gone = |asked| self.makes_open.is_empty() && self.make_ended < Some(asked);
+        self.gone_asked.is_some_and(is_gone)
     }
 }
 
 impl Oracle {
     /// Somebody wants to make a bucket.
-    pub fn bucket_wanted(&mut self, name: &BucketName) {
+    pub fn bucket_wanted(&mut self, name: &BucketName, asked: Mark) {
+        self.bucket(name).makes_open.insert(asked);
+    }
+
+    /// That wish was answered.
+    pub fn bucket_make_ended(&mut self, name: &BucketName, asked: Mark) {
         let mark = self.history.mark();
-        self.bucket(name).make_asked = Some(mark);
+        let bucket = self.bucket(name);
+        bucket.makes_open.remove(&asked);
+        bucket.make_ended = Some(mark);
+    }
+
+    /// The star has started anew: what was asked of the process before does not come true any more.
+    pub(crate) fn bucket_wishes_over(&mut self, audited: Mark) {
+        for bucket in self.history.buckets.values_mut() {
+            bucket.makes_open.clear();
+            bucket.make_ended = bucket.make_ended.max(Some(audited));
+        }
     }
 
     /// Somebody wants to delete a bucket.
@@ -68,6 +87,9 @@ impl Oracle {
     /// It is there, says the answer to somebody who asked at `asked`.
     pub fn bucket_there(&mut self, name: &BucketName, asked: Mark) {
         let mark = self.history.mark();
+        if self.bucket(name).there_told.is_none() {
+            self.defaults_begin(name);
+        }
         let bucket = self.bucket(name);
         bucket.there_asked = bucket.there_asked.max(Some(asked));
         bucket.there_told.get_or_insert(mark);
@@ -85,7 +107,7 @@ impl Oracle {
     /// Holds the buckets on the disk against what was told.
     pub fn audit_buckets(&mut self, contents: &Contents) {
         for (name, bucket) in self.history.buckets.clone() {
-            let is_there = contents.buckets.contains(&name);
+            let is_there = contents.buckets.contains_key(&name);
             self.check(is_there || !bucket.must_be_there(), || {
                 format!("bucket {name} is lost: {bucket:?}")
             });

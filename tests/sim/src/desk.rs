@@ -14,8 +14,9 @@ use nova_core::{Caller, Event, ReaderKey, Shard};
 use nova_model::names::BucketName;
 use nova_model::placement::stream_home;
 use nova_model::request::{Answer, Page, ReadLimits, ReadOpen, ReadStart, Request, StreamInfo};
+use nova_model::settings::BucketSettings;
 use nova_model::{Code, Facts, Refusal, SequenceNumber, StoredBatch, StreamId, StreamName};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A stream as it is on the disk.
@@ -35,7 +36,7 @@ pub struct Contents {
     /// By name.
     pub streams: BTreeMap<StreamName, Found>,
     /// All buckets.
-    pub buckets: BTreeSet<BucketName>,
+    pub buckets: BTreeMap<BucketName, BucketSettings>,
     /// What lists of them say.
     pub listed: Vec<StreamInfo>,
 }
@@ -206,14 +207,15 @@ impl Desk {
         }
     }
 
-    fn buckets(&mut self) -> Result<BTreeSet<BucketName>, String> {
+    fn buckets(&mut self) -> Result<BTreeMap<BucketName, BucketSettings>, String> {
         let page = Page {
             limit: 100,
             ..Page::default()
         };
         match self.ask(0, Request::ListBuckets { page })? {
             Ok(Answer::Buckets { items, .. }) => {
-                Ok(items.into_iter().map(|info| info.name).collect())
+                let items = items.into_iter();
+                Ok(items.map(|info| (info.name, info.settings)).collect())
             }
             other => Err(format!("the buckets are {other:?}")),
         }

@@ -11,7 +11,11 @@
 
 use crate::buckets::Bucket;
 use crate::rng::mix;
+use crate::sessions::{Leader, PolicyChange, Session};
+use crate::settings::Settings;
+use crate::updates::{UpdateFacts, UpdateId};
 use bytes::Bytes;
+use nova_model::settings::{BucketSettings, StreamSettings};
 use nova_model::{BucketName, Epoch, Position, StreamId, StreamName};
 use std::collections::BTreeMap;
 
@@ -28,7 +32,7 @@ pub struct Mark(pub u64);
 pub enum Copies {
     /// Once: its writer is numbered, or it was conditional, or it was sent once.
     One,
-    /// More than once: it is sent again when its answer is lost.
+    /// More than once: it was sent again, without a number, after its answer was lost.
     Many,
 }
 
@@ -52,6 +56,8 @@ pub struct Sent {
     pub copies: Copies,
     /// What became of it.
     pub fate: Fate,
+    /// The id of the update that it is, if it is one.
+    pub update: Option<UpdateId>,
 }
 
 /// A record that somebody was told of at its place.
@@ -91,6 +97,16 @@ pub struct Account {
     pub fences: Vec<Fence>,
     /// The token told last, as an index into the fences.
     pub fence_told: Option<usize>,
+    /// The highest epoch.
+    pub epoch: Epoch,
+    /// Who led under an epoch.
+    pub leaders: BTreeMap<Epoch, Leader>,
+    /// Append sessions that were told to be open.
+    pub sessions: Vec<Session>,
+    /// Its settings.
+    pub settings: Settings,
+    /// When the policy certainly became another one.
+    pub policy_changes: Vec<PolicyChange>,
 }
 
 /// What was told about a name.
@@ -104,6 +120,8 @@ pub struct Named {
     pub delete_asked: Option<Mark>,
     /// Deletions that have no answer yet or never got one.
     pub deletes_open: u64,
+    /// What those said who wanted to create it, and when.
+    pub creates: Vec<(StreamSettings, Mark)>,
 }
 
 /// All of it.
@@ -113,6 +131,14 @@ pub struct History {
     pub(crate) accounts: BTreeMap<StreamId, Account>,
     pub(crate) names: BTreeMap<StreamName, Named>,
     pub(crate) buckets: BTreeMap<BucketName, Bucket>,
+    /// The defaults of buckets.
+    pub(crate) defaults: BTreeMap<BucketName, Settings>,
+    /// Updates of entities.
+    pub(crate) updates: Vec<UpdateFacts>,
+    /// When the disk was looked at last, and the settings that were found then.
+    pub(crate) audited: Mark,
+    pub(crate) found: BTreeMap<StreamId, StreamSettings>,
+    pub(crate) found_defaults: BTreeMap<BucketName, BucketSettings>,
     mark: u64,
 }
 
@@ -123,6 +149,11 @@ impl History {
         Mark(self.mark)
     }
 
+    /// The moment that was last.
+    pub fn now(&self) -> Mark {
+        Mark(self.mark)
+    }
+
     /// A record is about to be given to the client.
     pub fn send(&mut self, stream: &StreamName, copies: Copies) -> RecordId {
         self.names.entry(stream.clone()).or_default();
@@ -130,8 +161,19 @@ impl History {
             stream: stream.clone(),
             copies,
             fate: Fate::Open,
+            update: None,
         });
         RecordId(self.sent.len() as u64 - 1)
+    }
+
+    /// A record may be there more than once from now on.
+    pub fn allow_copies(&mut self, record: RecordId) {
+        self.sent[record.0 as usize].copies = Copies::Many;
+    }
+
+    /// The epoch that an operation sent now must not come before.
+    pub fn epoch_floor(&self, id: StreamId) -> Epoch {
+        self.accounts.get(&id).map_or(Epoch(0), |known| known.epoch)
     }
 
     /// The tail that an operation sent now must not come before.

@@ -22,6 +22,7 @@
 mod agenda;
 mod audit;
 mod buckets;
+mod bugs;
 mod clients;
 mod cold;
 mod desk;
@@ -31,11 +32,16 @@ mod network;
 mod node;
 mod oracle;
 mod plan;
+mod register;
 mod rng;
 pub mod script;
+mod sessions;
+mod settings;
 mod trace;
+mod updates;
 mod words;
 mod world;
 
+pub use bugs::{BUGS, Bug, ClientBug};
 pub use plan::Options;
 pub use world::{Report, run};

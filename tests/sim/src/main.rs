@@ -2,8 +2,7 @@
 //!
 //! A finding is printed with the command that plays it again.
 
-use nova_core::planted::PlantedBug;
-use nova_sim::{Options, Report, run};
+use nova_sim::{BUGS, Bug, Options, Report, run};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -12,8 +11,7 @@ const USAGE: &str =
   --seeds A..B   plays these seeds, each twice, and stops at the first finding
   --seed N       plays one
   --trace        prints the story of a finding, or of the one seed
-  --bug NAME     plants a bug: no_group_checksum, no_seal, ack_before_durable,
-                 refuse_before_durable, write_on_in_old_segment
+  --bug NAME     plants a bug; a wrong name lists them
   --undamaged    leaves cold data alone at the end of a run
   --all          goes on after a finding
   --locks no     a start does not wait for writes of a killed process";
@@ -78,15 +76,11 @@ fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{text} is no number"))
 }
 
-fn bug(name: &str) -> Result<PlantedBug, String> {
-    match name {
-        "no_group_checksum" => Ok(PlantedBug::NoGroupChecksum),
-        "no_seal" => Ok(PlantedBug::NoSeal),
-        "ack_before_durable" => Ok(PlantedBug::AckBeforeDurable),
-        "refuse_before_durable" => Ok(PlantedBug::RefuseBeforeDurable),
-        "write_on_in_old_segment" => Ok(PlantedBug::WriteOnInOldSegment),
-        other => Err(format!("no bug is named {other}")),
-    }
+fn bug(name: &str) -> Result<Bug, String> {
+    Bug::named(name).ok_or_else(|| {
+        let names: Vec<&str> = BUGS.iter().map(|(known, _)| *known).collect();
+        format!("no bug is named {name}; there are {}", names.join(", "))
+    })
 }
 
 fn play(arguments: &Arguments) -> ExitCode {

@@ -12,6 +12,7 @@
 //! - How a copy of the disk is read: [`crate::audit`].
 
 use crate::history::{Copies, Fate, History, Mark, RecordId, Told, record_of};
+use crate::updates::UpdateId;
 use nova_model::request::{Ack, StreamInfo};
 use nova_model::{Code, Epoch, Facts, Position, Refusal, StreamId, StreamName};
 use std::collections::BTreeMap;
@@ -35,6 +36,8 @@ pub struct Oracle {
     findings: Vec<String>,
     /// Places of records that may be there once.
     places: BTreeMap<RecordId, (StreamId, u64)>,
+    /// Which content of an update is stored.
+    pub(crate) stored: BTreeMap<UpdateId, RecordId>,
     /// Things that were checked.
     pub checks: u64,
 }
@@ -61,11 +64,14 @@ impl Oracle {
     pub fn alive(&mut self, name: &StreamName, id: StreamId, asked: Mark) {
         let mark = self.history.mark();
         let named = self.history.names.entry(name.clone()).or_default();
+        let is_new = !named.alive.contains_key(&id);
         named.alive.entry(id).or_insert(mark);
         let died = named.dead.get(&id).copied();
         let is_replaced = named.delete_asked.is_none() && named.alive.len() > 1;
         let all: Vec<StreamId> = named.alive.keys().copied().collect();
-        self.history.accounts.entry(id).or_default();
+        if is_new {
+            self.settings_begin(name, id, mark);
+        }
         self.check(!is_replaced, || {
             format!("{name} was {all:?} though nobody asked to delete it")
         });
@@ -123,9 +129,11 @@ impl Oracle {
     }
 
     /// A stream was described to somebody who asked when `floor` had been told.
-    pub fn described(&mut self, info: &StreamInfo, asked: Mark, floor: u64) {
+    pub fn described(&mut self, info: &StreamInfo, asked: Mark, floor: u64, epoch: Epoch) {
         self.alive(&info.name, info.id, asked);
         self.tail(info.id, info.tail, floor);
+        self.epoch(info.id, info.epoch, epoch);
+        self.settings_told(info, asked);
         self.first(info.id, info.first.0);
         self.token(info.id, info.fence.as_str(), asked);
     }
@@ -161,7 +169,7 @@ impl Oracle {
 
     /// A batch that presented `token` was taken; it was sent at `sent`. A token that was told to be
     /// replaced before that must not be accepted any more.
-    pub fn accepted_token(&mut self, id: StreamId, token: &str, sent: Mark) {
+    pub(crate) fn accepted_token(&mut self, id: StreamId, token: &str, sent: Mark) {
         let account = self.history.accounts.entry(id).or_default();
         let at = account.fences.iter().position(|fence| fence.token == token);
         let told = account.fence_told;
@@ -249,6 +257,7 @@ impl Oracle {
             format!("{name}: nobody sent the {bytes} bytes at {sequence} of {id}")
         });
         let record = record?;
+        self.same_update(record);
         let sent = &self.history.sent[record.0 as usize];
         let is_here = sent.stream == *name;
         let is_refused = sent.fate == Fate::Refused;
@@ -271,7 +280,13 @@ impl Oracle {
     }
 
     /// A record is told to be at a place.
-    fn place(&mut self, id: StreamId, sequence: u64, record: RecordId, timestamp: Option<u64>) {
+    pub(crate) fn place(
+        &mut self,
+        id: StreamId,
+        sequence: u64,
+        record: RecordId,
+        timestamp: Option<u64>,
+    ) {
         let account = self.history.accounts.entry(id).or_default();
         let told = Told { record, timestamp };
         let known = *account.records.entry(sequence).or_insert(told);

@@ -3,16 +3,16 @@
 //! # Invariants
 //! - The plan depends on the seed and the options alone.
 
+use crate::bugs::{Bug, ClientBug};
 use crate::node::BootPlan;
 use crate::rng::Rng;
-use nova_core::planted::{PlantedBug, PlantedBugs};
 use nova_model::StreamName;
 
 /// How a run is made besides its seed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// The bug to plant.
-    pub bug: Option<PlantedBug>,
+    pub bug: Option<Bug>,
     /// Whether the disk's locks work; decided by the seed if nothing is said.
     pub locks_work: Option<bool>,
     /// Whether the lines of the story are kept.
@@ -61,13 +61,12 @@ pub struct Plan {
     pub streams: Vec<StreamName>,
     /// How many of them.
     pub stable: usize,
-    /// How many clients of each kind: producers, readers, control clients.
-    pub clients: [u64; 3],
-}
-
-/// The bugs of a run.
-pub fn planted(bug: Option<PlantedBug>) -> PlantedBugs {
-    bug.map_or(PlantedBugs::NONE, |bug| PlantedBugs::NONE.with(bug))
+    /// How many of the streams are entities; they come last.
+    pub entities: usize,
+    /// How many clients of each kind: producers, readers, control clients, entity writers.
+    pub clients: [u64; 4],
+    /// The safeguard that clients leave out.
+    pub client_bug: Option<ClientBug>,
 }
 
 impl Plan {
@@ -83,17 +82,20 @@ impl Plan {
             recent_bytes: *rng.pick(&[4 * 1024, 64 * 1024, 1024 * 1024]),
             ingress_bytes: *rng.pick(&[16 * 1024, 48 * 1024]),
             idle_us: *rng.pick(&[5_000, 100_000, 30_000_000]),
-            planted: planted(options.bug),
+            planted: Bug::of_star(options.bug),
             allow_corrupt: false,
             dies_at_call: None,
         };
         let stable = rng.between(1, 3) as usize;
         let churned = rng.below(3) as usize;
+        let writers = *rng.pick(&[0, 0, 2, 3]);
+        let entities = if writers == 0 { 0 } else { rng.between(1, 2) };
+        let entities = entities as usize;
         let name = |n: usize| {
-            let text = if n < stable {
-                format!("main/s{n}")
-            } else {
-                format!("side-0/d{n}")
+            let text = match n {
+                _ if n < stable => format!("main/s{n}"),
+                _ if n < stable + churned => format!("side-0/d{n}"),
+                _ => format!("main/e{n}"),
             };
             StreamName::parse(&text).expect("a good name")
         };
@@ -105,9 +107,16 @@ impl Plan {
             locks_work: options.locks_work.unwrap_or(locks),
             damages: !options.without_damage,
             delay_us_max: *rng.pick(&[60, 400, 5_000]),
-            streams: (0..stable + churned).map(name).collect(),
+            streams: (0..stable + churned + entities).map(name).collect(),
             stable,
-            clients: [rng.between(1, 4), rng.between(1, 3), rng.between(1, 2)],
+            entities,
+            clients: [
+                rng.between(1, 4),
+                rng.between(1, 3),
+                rng.between(1, 2),
+                writers,
+            ],
+            client_bug: Bug::of_clients(options.bug),
         }
     }
 }

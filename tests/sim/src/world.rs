@@ -9,7 +9,9 @@
 //! - A run ends with the first finding.
 
 use crate::agenda::{Agenda, Happening, Life};
-use crate::clients::{Client, Control, ProducerClient, ProducerKind, ReaderClient, Surroundings};
+use crate::clients::{
+    Client, Control, EntityClient, ProducerClient, ReaderClient, Surroundings, kinds,
+};
 use crate::cold;
 use crate::desk;
 use crate::disk::SimDisk;
@@ -19,7 +21,6 @@ use crate::oracle::Oracle;
 use crate::plan::{Fault, Options, Plan};
 use crate::rng::Rng;
 use crate::trace::{Trace, words_of};
-use nova_client::core::BatcherConfig;
 use nova_model::CoreId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -130,18 +131,22 @@ impl World {
         for name in &self.plan.streams {
             self.oracle.history.names.entry(name.clone()).or_default();
         }
-        let [producers, readers, controls] = self.plan.clients;
-        for n in 0..producers + readers + controls {
+        let [producers, readers, controls, writers] = self.plan.clients;
+        let calm_at = self.plan.calm_at;
+        for n in 0..producers + readers + controls + writers {
             self.with_surroundings(n as usize, |world_clients, around| {
                 let client = if n < controls {
                     let requests = around.rng.between(5, 60);
                     Client::Control(Box::new(Control::new(around, requests)))
                 } else if n < controls + producers {
-                    let kind = producer_kind(around);
+                    let kind = kinds::producer(around);
                     Client::Producer(Box::new(ProducerClient::new(around, kind)))
-                } else {
+                } else if n < controls + producers + readers {
                     let reads = around.rng.between(1, 12);
                     Client::Reader(Box::new(ReaderClient::new(around, reads)))
+                } else {
+                    let kind = kinds::entity(around, calm_at);
+                    Client::Entity(Box::new(EntityClient::new(around, kind)))
                 };
                 world_clients.push(client);
             });
@@ -405,6 +410,7 @@ impl World {
                     format!("{life:?} {cores} cores: {:?}", reports.collect::<Vec<_>>())
                 });
                 self.star = Some(star);
+                self.oracle.started();
                 for core in 0..cores {
                     let turn = Happening::Turn(life, CoreId(core));
                     self.agenda.after(0, turn);
@@ -473,23 +479,10 @@ impl World {
             is_calm: self.is_calm,
             streams: &self.plan.streams,
             stable: self.plan.stable,
+            entities: self.plan.entities,
+            life: self.life.0,
+            bug: self.plan.client_bug,
         };
         act(&mut self.clients, &mut around);
-    }
-}
-
-fn producer_kind(around: &mut Surroundings<'_>) -> ProducerKind {
-    let most = *around.rng.pick(&[10, 40, 120, 120, 400]);
-    ProducerKind {
-        stream: around.rng.pick(around.streams).clone(),
-        has_writer: around.rng.chance(65),
-        has_token: around.rng.chance(40),
-        conditional: *around.rng.pick(&[0, 10, 100]),
-        pushes: around.rng.between(3, most),
-        pause_us_max: *around.rng.pick(&[300, 5_000, 60_000]),
-        batching: BatcherConfig {
-            batch_bytes: *around.rng.pick(&[64, 1_000, 20_000]),
-            linger_us: *around.rng.pick(&[0, 0, 3_000]),
-        },
     }
 }

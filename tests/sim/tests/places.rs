@@ -295,3 +295,49 @@ fn a_start_that_dies_anywhere_changes_nothing() {
         );
     }
 }
+
+/// The disk took its time with the index of segment 1, and that of segment 2 was stored before it.
+/// A stream that came back into memory then was looked for in segment 1, which was in memory still,
+/// before segment 2: it went back to an older tail, and what was acked was not read. Seen in a read
+/// of an entity writer, which found fewer records than the one before (seed 7242).
+#[test]
+fn a_stream_is_found_by_its_newest_segment_in_whatever_order_indexes_are_stored() {
+    check(
+        "start segment 65536 idle 1000
+         bucket b auto
+         append b/x a
+         append b/fill *30000
+         append b/fill *30000
+         slow 1
+         append b/fill *30000
+         append b/x b
+         append b/fill *30000
+         append b/fill *30000
+         append b/fill *30000
+         segments
+         wait 5000
+         loaded
+         tail b/x
+         append b/x c
+         go
+         read b/x 0..",
+        "bucket made
+         acked 0..1
+         acked 0..1
+         acked 1..2
+         acked 2..3
+         acked 1..2
+         acked 3..4
+         acked 4..5
+         acked 5..6
+         7 segments
+         0 in memory
+         tail 2
+         acked 2..3
+         from 0
+         0:a
+         1:b
+         2:c
+         end 3",
+    );
+}

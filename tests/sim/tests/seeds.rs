@@ -2,7 +2,7 @@
 //! same story every time. The long form is `cargo run --release -p nova-sim -- --seeds A..B`.
 
 use nova_core::planted::PlantedBug;
-use nova_sim::{Options, Report, run};
+use nova_sim::{Bug, ClientBug, Options, Report, run};
 
 fn again(report: &Report, options: &Options) -> String {
     let locks = match options.locks_work {
@@ -28,7 +28,7 @@ fn expect_no_finding(seeds: std::ops::Range<u64>, options: Options) {
 
 /// The canary: a bug is found by what it breaks, within so many seeds, and the same seeds show
 /// nothing without it.
-fn expect_found(bug: PlantedBug, seeds: u64, locks_work: Option<bool>) {
+fn expect_found(bug: Bug, seeds: u64, locks_work: Option<bool>) {
     let clean = Options {
         locks_work,
         // Reading old segments anew, as some bugs do, is caught by damage there at once; here it
@@ -49,6 +49,10 @@ fn expect_found(bug: PlantedBug, seeds: u64, locks_work: Option<bool>) {
     };
     println!("{bug:?} is found with seed {first}: {finding}");
     expect_no_finding(0..first + 1, clean);
+}
+
+fn star(bug: PlantedBug) -> Bug {
+    Bug::Star(bug)
 }
 
 #[test]
@@ -102,25 +106,80 @@ fn runs_do_something() {
 
 #[test]
 fn ack_before_durable_is_found() {
-    expect_found(PlantedBug::AckBeforeDurable, 40, None);
+    expect_found(star(PlantedBug::AckBeforeDurable), 40, None);
 }
 
 #[test]
 fn refuse_before_durable_is_found() {
-    expect_found(PlantedBug::RefuseBeforeDurable, 40, None);
+    expect_found(star(PlantedBug::RefuseBeforeDurable), 40, None);
 }
 
 #[test]
 fn write_on_in_old_segment_is_found() {
-    expect_found(PlantedBug::WriteOnInOldSegment, 40, Some(false));
+    expect_found(star(PlantedBug::WriteOnInOldSegment), 40, Some(false));
 }
 
 #[test]
 fn no_seal_is_found() {
-    expect_found(PlantedBug::NoSeal, 200, Some(false));
+    expect_found(star(PlantedBug::NoSeal), 200, Some(false));
 }
 
 #[test]
 fn no_group_checksum_is_found() {
-    expect_found(PlantedBug::NoGroupChecksum, 600, Some(true));
+    expect_found(star(PlantedBug::NoGroupChecksum), 600, Some(true));
+}
+
+#[test]
+fn no_fence_is_found() {
+    expect_found(star(PlantedBug::NoFence), 40, None);
+}
+
+#[test]
+fn no_dedup_is_found() {
+    expect_found(star(PlantedBug::NoDedup), 60, None);
+}
+
+#[test]
+fn not_owner_after_admission_is_found() {
+    expect_found(star(PlantedBug::NotOwnerAfterAdmission), 300, None);
+}
+
+#[test]
+fn fence_forgotten_is_found() {
+    expect_found(star(PlantedBug::FenceForgotten), 40, None);
+}
+
+#[test]
+fn settings_forgotten_is_found() {
+    expect_found(star(PlantedBug::SettingsForgotten), 20, None);
+}
+
+#[test]
+fn epoch_repeated_is_found() {
+    expect_found(star(PlantedBug::EpochRepeated), 20, None);
+}
+
+#[test]
+fn policy_keeps_sessions_is_found() {
+    expect_found(star(PlantedBug::PolicyKeepsSessions), 60, None);
+}
+
+#[test]
+fn retry_without_dedup_is_found() {
+    expect_found(Bug::Client(ClientBug::RetryWithoutDedup), 40, None);
+}
+
+#[test]
+fn write_without_condition_is_found() {
+    expect_found(Bug::Client(ClientBug::WriteWithoutCondition), 40, None);
+}
+
+#[test]
+fn fresh_id_on_retry_is_found() {
+    expect_found(Bug::Client(ClientBug::FreshIdOnRetry), 40, None);
+}
+
+#[test]
+fn write_without_token_is_found() {
+    expect_found(Bug::Client(ClientBug::WriteWithoutToken), 60, None);
 }

@@ -1,7 +1,8 @@
 //! All indexes that one core sees, newest first, as one.
 //!
 //! # Invariants
-//! - A segment is in exactly one of: active, storing, sealed, others.
+//! - A segment is in exactly one of: active, storing, sealed, others. It goes from one to the next
+//!   behind all older ones.
 //! - Within a log a newer segment's statement of a stream replaces all older ones.
 
 use super::holdings::Holding;
@@ -11,7 +12,7 @@ use crate::entry::Entry;
 use crate::index::{ActiveIndex, IndexDamage, Run, SealedIndex};
 use crate::segment::LogEnd;
 use crate::state::StreamState;
-use nova_model::ids::{LogId, StreamId};
+use nova_model::ids::{LogId, SegmentNumber, StreamId};
 use nova_model::names::{BucketName, StreamName};
 use nova_model::{Code, Facts, Refusal, SegmentId, SequenceNumber, Timestamp};
 use std::collections::BTreeMap;
@@ -34,6 +35,9 @@ pub(crate) struct Indexes {
     pub(super) log: LogId,
     active: Option<ActiveIndex>,
     storing: Vec<ActiveIndex>,
+    /// Those of `storing` that are stored, while an older one is not: all that is sealed is older
+    /// than all in memory, whatever order the disk stores them in.
+    stored_early: BTreeMap<SegmentNumber, Arc<SealedIndex>>,
     pub(super) sealed: Vec<Arc<SealedIndex>>,
     pub(super) at_start: Arc<StarIndexes>,
     /// What other cores' segments of this start hold of streams that came from there.
@@ -46,6 +50,7 @@ impl Indexes {
             log,
             active: None,
             storing: Vec::new(),
+            stored_early: BTreeMap::new(),
             sealed: Vec::new(),
             at_start,
             adopted: BTreeMap::new(),
@@ -74,11 +79,13 @@ impl Indexes {
     /// The index of `file` is stored and mapped.
     pub(crate) fn stored(&mut self, file: SegmentFile, mapped: Mapped) -> Result<(), IndexDamage> {
         let sealed = SealedIndex::open(file, mapped)?;
-        self.storing.retain(|index| index.file() != file);
-        let at = self
-            .sealed
-            .partition_point(|index| index.file().number < file.number);
-        self.sealed.insert(at, Arc::new(sealed));
+        self.stored_early.insert(file.number, Arc::new(sealed));
+        while let Some(oldest) = self.storing.first()
+            && let Some(sealed) = self.stored_early.remove(&oldest.file().number)
+        {
+            self.storing.remove(0);
+            self.sealed.push(sealed);
+        }
         Ok(())
     }
 

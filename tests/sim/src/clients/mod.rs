@@ -7,20 +7,27 @@
 //! - What the answers must be: [`crate::oracle`].
 
 mod control;
+mod entity;
+mod entity_batch;
+mod errand;
+pub mod kinds;
 mod operations;
 mod pipe;
 mod producer;
 mod reader;
 
 pub use control::Control;
+pub use entity::{EntityClient, EntityKind};
 pub use producer::{ProducerClient, ProducerKind};
 pub use reader::ReaderClient;
 
 use crate::agenda::{Agenda, Happening};
+use crate::bugs::ClientBug;
 use crate::network::{LinkId, Network};
 use crate::oracle::Oracle;
 use crate::rng::Rng;
 use crate::trace::Trace;
+use nova_client::core::Moment;
 use nova_model::{Facts, Instant};
 use nova_model::{Refusal, StreamName};
 use std::collections::BTreeMap;
@@ -49,11 +56,24 @@ pub struct Surroundings<'a> {
     pub streams: &'a [StreamName],
     /// How many of them are never deleted; they come first.
     pub stable: usize,
+    /// How many of them are entities, which are neither deleted nor trimmed; they come last.
+    pub entities: usize,
+    /// Which start of the star this is.
+    pub life: u64,
+    /// The safeguard that clients leave out.
+    pub bug: Option<ClientBug>,
 }
 
-impl Surroundings<'_> {
+impl<'a> Surroundings<'a> {
     fn now(&self) -> Instant {
         Instant(self.agenda.now())
+    }
+
+    fn moment(&mut self) -> Moment {
+        Moment {
+            now: self.now(),
+            random: self.rng.number(),
+        }
     }
 
     /// Plans the next step; the earliest of all that were asked for counts.
@@ -65,9 +85,19 @@ impl Surroundings<'_> {
         }
     }
 
-    /// Whether a stream is never deleted.
+    /// Whether a stream is never deleted, and written by anybody.
     fn is_stable(&self, name: &StreamName) -> bool {
         self.streams[..self.stable].contains(name)
+    }
+
+    /// The streams that entity writers write.
+    fn entities(&self) -> &'a [StreamName] {
+        &self.streams[self.streams.len() - self.entities..]
+    }
+
+    /// All other streams.
+    fn plain_streams(&self) -> &'a [StreamName] {
+        &self.streams[..self.streams.len() - self.entities]
     }
 
     fn say(&mut self, what: impl FnOnce() -> String) {
@@ -110,6 +140,8 @@ pub enum Client {
     Reader(Box<ReaderClient>),
     /// Sends requests and one-shot appends.
     Control(Box<Control>),
+    /// Writes entities.
+    Entity(Box<EntityClient>),
 }
 
 impl Client {
@@ -119,6 +151,7 @@ impl Client {
             Client::Producer(client) => client.step(around),
             Client::Reader(client) => client.step(around),
             Client::Control(client) => client.step(around),
+            Client::Entity(client) => client.step(around),
         }
     }
 
@@ -128,6 +161,7 @@ impl Client {
             Client::Producer(client) => client.lost(around, link),
             Client::Reader(client) => client.lost(around, link),
             Client::Control(client) => client.lost(around, link),
+            Client::Entity(client) => client.lost(around, link),
         }
     }
 
@@ -137,6 +171,7 @@ impl Client {
             Client::Producer(client) => client.is_done(),
             Client::Reader(client) => client.is_done(),
             Client::Control(client) => client.is_done(),
+            Client::Entity(client) => client.is_done(),
         }
     }
 
@@ -146,6 +181,7 @@ impl Client {
             Client::Producer(client) => client.state(),
             Client::Reader(client) => client.state(),
             Client::Control(client) => client.state(),
+            Client::Entity(client) => client.state(),
         }
     }
 }

@@ -6,12 +6,16 @@
 
 use super::Surroundings;
 use crate::history::{Copies, Mark, RecordId, body_of};
+use crate::sessions::{Leader, Taken};
 use nova_model::condition::{Conditions, FencingToken, WriterStamp};
 use nova_model::names::BucketName;
 use nova_model::request::{Ack, Answer, OneShotAppend, Page, Request};
-use nova_model::settings::{BucketSettings, ProducerPolicy, StreamSettings, TimestampMode};
+use nova_model::settings::{
+    BucketSettings, ProducerPolicy, Retention, StreamSettings, TimestampMode,
+};
 use nova_model::{
-    Code, CoreId, EncodedBatch, Record, Refusal, SequenceNumber, StreamId, StreamName, WriterId,
+    Code, CoreId, EncodedBatch, Epoch, Record, Refusal, SequenceNumber, StreamId, StreamName,
+    WriterId,
 };
 
 /// What was asked, with what was known then.
@@ -21,6 +25,9 @@ pub(super) struct Asked {
     pub(super) mark: Mark,
     /// The incarnation that was known, and the tail told of it.
     known: Option<(StreamId, u64)>,
+    /// The epoch told of it.
+    epoch: Epoch,
+    life: u64,
 }
 
 /// A request, or a one-shot append.
@@ -77,15 +84,16 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
     let name = around.rng.pick(around.streams).clone();
     let known = around.oracle.history.current(&name);
     let is_stable = around.is_stable(&name);
-    let request = match (around.rng.below(20), known) {
+    let is_lasting = is_stable || around.entities().contains(&name);
+    let request = match (around.rng.below(22), known) {
         (0..=6, Some(id)) => return append(around, &name, id, stamp),
         (7, Some(id)) if is_stable => trim(around, name, id),
-        (8, Some(id)) if is_stable => fence(around, name, id),
-        (9, Some(_)) if !is_stable => {
+        (8, Some(id)) if is_lasting => fence(around, name, id),
+        (9, Some(_)) if !is_lasting => {
             around.oracle.history.ask_delete(&name);
             Request::DeleteStream { name }
         }
-        (10, Some(_)) if is_stable => Request::CheckTail { name },
+        (10, Some(_)) if is_lasting => Request::CheckTail { name },
         (11, Some(_)) => Request::DescribeStream { name },
         (12, Some(_)) => reconfigure(around, name),
         (13, _) => Request::ListStreams {
@@ -107,6 +115,8 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
             name,
             to: CoreId(around.rng.below(3) as u16),
         },
+        (18, _) => defaults(around),
+        (19, Some(_)) => reconfigure(around, name),
         _ => Request::CreateStream {
             name,
             settings: settings(around),
@@ -138,7 +148,7 @@ fn append(
     };
     let is_stable = around.is_stable(name);
     let conditions = Conditions {
-        fence: None,
+        fence: token(around, id),
         match_sequence: around.rng.chance(30).then_some(SequenceNumber(floor)),
     };
     let is_bound = !is_stable || around.rng.chance(50);
@@ -154,6 +164,19 @@ fn append(
         records,
         id,
     }))
+}
+
+/// Now and then the token that was told last, or an older one.
+fn token(around: &mut Surroundings<'_>, id: StreamId) -> Option<FencingToken> {
+    if !around.rng.chance(20) {
+        return None;
+    }
+    let fences = &around.oracle.history.accounts.get(&id)?.fences;
+    let told = fences.iter().filter(|fence| fence.told.is_some());
+    let told: Vec<&str> = told.map(|fence| fence.token.as_str()).collect();
+    let back = around.rng.below(2) as usize;
+    let token = told.iter().rev().nth(back)?;
+    FencingToken::parse(token).ok()
 }
 
 fn trim(around: &mut Surroundings<'_>, name: StreamName, id: StreamId) -> Request {
@@ -197,7 +220,34 @@ fn settings(around: &mut Surroundings<'_>) -> StreamSettings {
             0 => Some(TimestampMode::Arrival),
             _ => None,
         },
-        ..StreamSettings::default()
+        retention: around.rng.chance(30).then(|| Retention {
+            // So long and so much that nothing goes, and each time another one.
+            age_s: Some(KEPT_MIN + around.rng.below(KEPT_MIN)),
+            bytes: (around.rng.chance(50)).then(|| KEPT_MIN + around.rng.below(KEPT_MIN)),
+        }),
+        timestamps_uncapped: around.rng.chance(10).then(|| around.rng.chance(50)),
+        delete_on_empty_s: around
+            .rng
+            .chance(10)
+            .then(|| KEPT_MIN + around.rng.below(KEPT_MIN)),
+    }
+}
+
+/// Other defaults of the bucket that is never deleted; now and then with a policy.
+fn defaults(around: &mut Surroundings<'_>) -> Request {
+    let mut defaults = settings(around);
+    defaults.policy = match around.rng.below(8) {
+        0 => Some(ProducerPolicy::Fenced),
+        1..=4 => Some(ProducerPolicy::Any),
+        _ => None,
+    };
+    Request::ReconfigureBucket {
+        name: around.streams[0].bucket.clone(),
+        settings: BucketSettings {
+            defaults,
+            create_stream_on_append: true,
+            ..BucketSettings::default()
+        },
     }
 }
 
@@ -226,19 +276,69 @@ fn side_bucket(around: &mut Surroundings<'_>) -> Request {
     }
 }
 
+/// Seconds and bytes that no run comes to.
+const KEPT_MIN: u64 = 1 << 40;
+
 impl Asked {
     /// Something is about to be sent.
     pub(super) fn new(around: &mut Surroundings<'_>, what: What) -> Asked {
         let history = &mut around.oracle.history;
         let known = what.stream().and_then(|name| history.current(name));
+        let epoch = known.map_or(Epoch(0), |id| history.epoch_floor(id));
         let known = known.map(|id| (id, history.floor(id)));
         let mark = history.mark();
-        match &what {
-            What::Request(Request::CreateBucket { name, .. }) => around.oracle.bucket_wanted(name),
-            What::Request(Request::DeleteBucket { name }) => around.oracle.bucket_unwanted(name),
-            What::Request(_) | What::Append(_) => {}
+        let asked = Asked {
+            what,
+            mark,
+            known,
+            epoch,
+            life: around.life,
+        };
+        asked.wish(around);
+        asked
+    }
+
+    /// What may come true from now on.
+    fn wish(&self, around: &mut Surroundings<'_>) {
+        let What::Request(request) = &self.what else {
+            return;
+        };
+        let oracle = &mut *around.oracle;
+        match request {
+            Request::CreateBucket { name, .. } => oracle.bucket_wanted(name, self.mark),
+            Request::DeleteBucket { name } => oracle.bucket_unwanted(name),
+            Request::ReconfigureBucket { name, settings } => {
+                oracle.defaults_wanted(name, &settings.defaults, self.mark);
+            }
+            Request::CreateStream { name, settings, .. } => {
+                oracle.create_wanted(name, settings, self.mark);
+            }
+            Request::ReconfigureStream { change, .. } => {
+                if let Some((id, _)) = self.known {
+                    oracle.change_wanted(id, change, self.mark);
+                }
+            }
+            _ => {}
         }
-        Asked { what, mark, known }
+    }
+
+    /// What was wished for is done, or certainly was not.
+    fn wish_ended(&self, around: &mut Surroundings<'_>, is_done: bool) {
+        let What::Request(request) = &self.what else {
+            return;
+        };
+        match (request, self.known) {
+            (Request::CreateBucket { name, .. }, _) => {
+                around.oracle.bucket_make_ended(name, self.mark);
+            }
+            (Request::ReconfigureBucket { name, .. }, _) => {
+                around.oracle.defaults_ended(name, self.mark, is_done);
+            }
+            (Request::ReconfigureStream { name, .. }, Some((id, _))) => {
+                around.oracle.change_ended(name, id, self.mark, is_done);
+            }
+            _ => {}
+        }
     }
 
     fn floor(&self, id: StreamId) -> u64 {
@@ -247,19 +347,38 @@ impl Asked {
             .map_or(0, |(_, floor)| floor)
     }
 
+    /// The tail and the epoch that were told before.
+    fn floors(&self, id: StreamId) -> (u64, Epoch) {
+        let is_known = self.known.is_some_and(|(known, _)| known == id);
+        let epoch = if is_known { self.epoch } else { Epoch(0) };
+        (self.floor(id), epoch)
+    }
+
     /// The answer of a request.
     pub(super) fn answered(&self, around: &mut Surroundings<'_>, answer: &Answer) {
         let What::Request(request) = &self.what else {
             unreachable!("an answer belongs to a request");
         };
+        self.wish_ended(around, true);
         let oracle = &mut *around.oracle;
         match (request, answer) {
-            (_, Answer::Stream { info, .. }) => {
-                oracle.described(info, self.mark, self.floor(info.id));
+            (_, Answer::Stream { info, created }) => {
+                let (floor, epoch) = self.floors(info.id);
+                oracle.alive(&info.name, info.id, self.mark);
+                if *created {
+                    oracle.created(info.id, self.mark);
+                }
+                oracle.described(info, self.mark, floor, epoch);
             }
             (_, Answer::Streams { items, .. }) => {
                 for info in items {
-                    oracle.described(info, self.mark, 0);
+                    oracle.described(info, self.mark, 0, Epoch(0));
+                }
+            }
+            (Request::HandOff { .. }, Answer::Moved { core, epoch, .. }) => {
+                if let Some((id, _)) = self.known.filter(|(id, _)| oracle.is_lasting_id(*id)) {
+                    let (life, core) = (self.life, core.0);
+                    oracle.moved(id, *epoch, Leader { life, core }, self.epoch);
                 }
             }
             (_, Answer::Bucket { info, .. }) => oracle.bucket_there(&info.name, self.mark),
@@ -298,10 +417,22 @@ impl Asked {
         };
         let floor = self.floor(append.id);
         around.oracle.acked(append.id, &append.records, ack, floor);
+        if !ack.duplicate && append.head.writer.is_none() {
+            around.oracle.taken(Taken {
+                name: &append.head.stream,
+                id: append.id,
+                token: append.head.conditions.fence.as_ref().map(|t| t.as_str()),
+                sent: self.mark,
+                session: None,
+            });
+        }
     }
 
     /// A refusal of either.
     pub(super) fn refused(&self, around: &mut Surroundings<'_>, refusal: &Refusal) {
+        if refusal.clean {
+            self.wish_ended(around, false);
+        }
         let oracle = &mut *around.oracle;
         let name = self.what.stream();
         if let (Some(name), Code::StreamNotFound | Code::BucketNotFound) = (name, refusal.code) {

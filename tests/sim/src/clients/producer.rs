@@ -5,21 +5,24 @@
 //!   sent last.
 
 use super::Surroundings;
+use super::kinds::record_of;
 use super::pipe::Pipe;
-use crate::history::{Copies, Mark, RecordId, body_of};
+use crate::bugs::ClientBug;
+use crate::history::{Copies, Mark, RecordId};
 use crate::network::LinkId;
 use crate::node::core_of;
+use crate::sessions::{Leader, Session, Taken};
 use nova_client::core::{
-    Action, AppendError, BatchNumber, Batcher, BatcherConfig, Moment, Producer, ProducerRules,
-    Share, Target,
+    Action, AppendError, BatchNumber, Batcher, BatcherConfig, Producer, ProducerRules, Share,
+    Target,
 };
 use nova_model::request::Ack;
 use nova_model::{
-    Code, Facts, FencingToken, Record, Refusal, SequenceNumber, StreamId, StreamName, Timestamp,
+    Code, Epoch, Facts, FencingToken, Record, Refusal, SequenceNumber, StreamId, StreamName,
     WriterId,
 };
 use nova_proto::client::{AppendEvent, AppendLane};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What kind of producer it is.
 #[derive(Debug, Clone)]
@@ -58,6 +61,15 @@ pub struct ProducerClient {
     waiting: BTreeMap<BatchNumber, Vec<Waiting>>,
     /// For each batch the tail that was told when it was sent last, and when that was.
     floors: BTreeMap<BatchNumber, (u64, Mark)>,
+    /// What was sent on the session and has no answer.
+    unanswered: VecDeque<BatchNumber>,
+    /// What never got an answer, by the loss of its session.
+    in_doubt: BTreeSet<BatchNumber>,
+    /// The session that is open.
+    session: Option<Session>,
+    asked_epoch: Epoch,
+    /// Where the session was asked for.
+    leader: Leader,
     last_acked: Option<(StreamId, SequenceNumber)>,
     /// The token that the next producer presents, and that of this one.
     token: Option<FencingToken>,
@@ -80,6 +92,11 @@ impl ProducerClient {
             stream_id: None,
             waiting: BTreeMap::new(),
             floors: BTreeMap::new(),
+            unanswered: VecDeque::new(),
+            in_doubt: BTreeSet::new(),
+            session: None,
+            asked_epoch: Epoch(0),
+            leader: Leader { life: 0, core: 0 },
             last_acked: None,
             token: None,
             presented: None,
@@ -103,8 +120,9 @@ impl ProducerClient {
         if self.pipe.as_ref().is_some_and(|pipe| pipe.link == link) {
             self.receive(around);
             if let Some(pipe) = self.pipe.take() {
+                self.forget_session();
                 pipe.leave(around);
-                let at = moment(around);
+                let at = around.moment();
                 self.producer.handle_lost(at);
             }
         }
@@ -119,7 +137,7 @@ impl ProducerClient {
             .next_deadline(&self.batcher)
             .is_some_and(|at| at <= now)
         {
-            let at = moment(around);
+            let at = around.moment();
             self.producer.handle_tick(at);
         }
         self.push_some(around);
@@ -147,9 +165,7 @@ impl ProducerClient {
     /// A producer of a stream that is gone, or that gave up: its callers make a new one.
     fn begin_again(&mut self, around: &mut Surroundings<'_>) {
         around.say(|| "makes a new producer".to_owned());
-        if let Some(pipe) = self.pipe.take() {
-            pipe.leave(around);
-        }
+        self.leave(around);
         self.presented = self.token.clone().filter(|_| self.kind.has_token);
         self.producer = producer(around, &self.kind, self.presented.clone());
         self.stream_id = None;
@@ -187,10 +203,6 @@ impl ProducerClient {
 
     fn push(&mut self, around: &mut Surroundings<'_>) {
         let is_conditional = around.rng.chance(self.kind.conditional);
-        let copies = match self.kind.has_writer || is_conditional {
-            true => Copies::One,
-            false => Copies::Many,
-        };
         let count = if around.rng.chance(25) {
             around.rng.between(2, 6)
         } else {
@@ -198,9 +210,9 @@ impl ProducerClient {
         };
         let stream = self.kind.stream.clone();
         let ids: Vec<RecordId> = (0..count)
-            .map(|_| around.oracle.history.send(&stream, copies))
+            .map(|_| around.oracle.history.send(&stream, Copies::One))
             .collect();
-        let records: Vec<Record> = ids.iter().map(|id| record(around, *id)).collect();
+        let records: Vec<Record> = ids.iter().map(|id| record_of(around, *id)).collect();
         let expected = self
             .stream_id
             .map_or(0, |id| around.oracle.history.floor(id));
@@ -231,7 +243,7 @@ impl ProducerClient {
         while let Some(pipe) = &mut self.pipe
             && let Some(event) = pipe.lane.poll_event()
         {
-            let at = moment(around);
+            let at = around.moment();
             around.say(|| format!("hears {event:?}"));
             match event {
                 AppendEvent::Opened(opened) => {
@@ -245,6 +257,17 @@ impl ProducerClient {
                     around
                         .oracle
                         .led(opened.stream_id, opened.epoch, opened.tail);
+                    let epoch = self.asked_floor.map_or(Epoch(0), |(id, _)| {
+                        let is_known = id == opened.stream_id;
+                        if is_known { self.asked_epoch } else { Epoch(0) }
+                    });
+                    self.session = Some(around.oracle.opened(
+                        opened.stream_id,
+                        opened.epoch,
+                        self.leader,
+                        epoch,
+                        self.asked,
+                    ));
                     if self.stream_id.is_none_or(|id| id == opened.stream_id) {
                         self.stream_id = Some(opened.stream_id);
                     }
@@ -254,12 +277,20 @@ impl ProducerClient {
                     self.hear(around, &refusal);
                     self.producer.handle_open_refused(at, refusal);
                 }
-                AppendEvent::Acked(ack) => self.producer.handle_acked(at, ack),
+                AppendEvent::Acked(ack) => {
+                    self.unanswered.pop_front();
+                    self.producer.handle_acked(at, ack);
+                }
                 AppendEvent::Rejected(refusal) => {
+                    let answered = self.unanswered.pop_front();
+                    self.in_doubt.extend(answered.filter(|_| !refusal.clean));
                     self.hear(around, &refusal);
                     self.producer.handle_rejected(at, refusal);
                 }
                 AppendEvent::Broken(refusal) => {
+                    if refusal.clean {
+                        self.unanswered.clear();
+                    }
                     self.hear(around, &refusal);
                     self.leave(around);
                     self.producer.handle_broken(at, refusal);
@@ -273,9 +304,16 @@ impl ProducerClient {
     }
 
     fn leave(&mut self, around: &mut Surroundings<'_>) {
+        self.forget_session();
         if let Some(pipe) = self.pipe.take() {
             pipe.leave(around);
         }
+    }
+
+    /// The session is lost: what has no answer may have been applied.
+    fn forget_session(&mut self) {
+        self.session = None;
+        self.in_doubt.extend(self.unanswered.drain(..));
     }
 
     /// What a refusal says of the stream.
@@ -318,6 +356,9 @@ impl ProducerClient {
                 let history = &around.oracle.history;
                 let id = history.current(&self.kind.stream);
                 self.asked_floor = id.map(|id| (id, history.floor(id)));
+                self.asked_epoch = id.map_or(Epoch(0), |id| history.epoch_floor(id));
+                let life = around.life;
+                self.leader = Leader { life, core };
                 self.pipe = Some(Pipe::open(around, core, AppendLane::new(open)));
             }
             Action::Disconnect => self.leave(around),
@@ -332,6 +373,7 @@ impl ProducerClient {
                     self.floors.insert(number, (floor, mark));
                 }
                 around.say(|| format!("sends {number:?} {append:?} {batch:?}"));
+                self.note_sending(around, number, append.match_sequence.is_some());
                 if let Some(pipe) = &mut self.pipe {
                     pipe.lane.send(append, &batch);
                 }
@@ -343,10 +385,29 @@ impl ProducerClient {
             }
             Action::NeedWriter => {
                 let writer = WriterId(around.rng.wide());
-                let at = moment(around);
+                let at = around.moment();
                 self.producer.set_writer(at, writer);
             }
             Action::Resolve { batch, result } => self.resolve(around, batch, result),
+        }
+    }
+
+    /// A plain batch without a number that is sent again, after a sending without an answer, may be
+    /// there more than once.
+    fn note_sending(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        number: BatchNumber,
+        is_conditional: bool,
+    ) {
+        self.unanswered.push_back(number);
+        if self.kind.has_writer || is_conditional || !self.in_doubt.contains(&number) {
+            return;
+        }
+        for one in self.waiting.get(&number).into_iter().flatten() {
+            for record in &one.records {
+                around.oracle.history.allow_copies(*record);
+            }
         }
     }
 
@@ -364,9 +425,16 @@ impl ProducerClient {
                 let records: Vec<RecordId> =
                     all.iter().flat_map(|one| one.records.clone()).collect();
                 around.oracle.acked(id, &records, &ack, floor);
-                if let (Some(token), false) = (&self.presented, ack.duplicate) {
-                    around.oracle.accepted_token(id, token.as_str(), sent);
+                if !ack.duplicate {
+                    around.oracle.taken(Taken {
+                        name: &self.kind.stream,
+                        id,
+                        token: self.presented.as_ref().map(FencingToken::as_str),
+                        sent,
+                        session: self.session,
+                    });
                 }
+                self.in_doubt.remove(&batch);
                 self.check_shares(around, &all, &ack);
                 self.check_order(around, id, &ack);
             }
@@ -417,26 +485,7 @@ fn producer(
         retry_budget_us: nova_model::limits::CLIENT_RETRY_BUDGET_US,
         silence_us_max: nova_model::limits::CLIENT_SILENCE_US,
     };
-    let writer = kind.has_writer.then(|| WriterId(around.rng.wide()));
+    let has_writer = kind.has_writer && around.bug != Some(ClientBug::RetryWithoutDedup);
+    let writer = has_writer.then(|| WriterId(around.rng.wide()));
     Producer::new(rules, writer)
-}
-
-fn record(around: &mut Surroundings<'_>, id: RecordId) -> Record {
-    let record = Record::new(body_of(id));
-    match around.rng.below(4) {
-        0 => {
-            let back = around.rng.below(5_000_000);
-            let wall = crate::node::reading(around.agenda.now()).wall.0;
-            record.with_timestamp(Timestamp(wall + 1_000_000 - back))
-        }
-        1 => record.with_header(&b"kind"[..], &b"simulated"[..]),
-        _ => record,
-    }
-}
-
-fn moment(around: &mut Surroundings<'_>) -> Moment {
-    Moment {
-        now: around.now(),
-        random: around.rng.number(),
-    }
 }
