@@ -7,7 +7,9 @@ use crate::client::Client;
 use crate::error::ClientError;
 use crate::star::unfit_answer;
 use nova_model::limits::STAR_CORES_MAX;
-use nova_model::request::{Answer, BucketInfo, Page, Request, StarInfo, StreamInfo};
+use nova_model::request::{
+    Answer, BucketInfo, CoreSet, Page, Request, StarInfo, StarStatus, StreamInfo, StreamMove,
+};
 use nova_model::settings::{BucketSettings, StreamSettings};
 use nova_model::{
     BucketName, Conditions, CoreId, Epoch, FencingToken, Position, SequenceNumber, StreamName,
@@ -24,6 +26,24 @@ pub struct Leader {
     pub address: String,
     /// The epoch of its leadership.
     pub epoch: Epoch,
+}
+
+/// What drains and their ends have come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// The cores that are drained now, ascending.
+    pub drained: Vec<CoreId>,
+    /// Streams that were handed from one core to another for it.
+    pub moved: u64,
+}
+
+/// What a rebalance has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rebalanced {
+    /// The moves.
+    pub moves: Vec<StreamMove>,
+    /// Whether a further rebalance would find more to do.
+    pub has_more: bool,
 }
 
 /// A page of a list.
@@ -276,6 +296,39 @@ impl Client {
         }
     }
 
+    /// Hands all streams that these cores lead to the others, and resolves when they have them. No
+    /// stream is placed on a drained core until [`Client::undrain`] or the star's next start. With
+    /// every core drained, streams are let go of, and appends wait.
+    pub async fn drain(&self, cores: CoreSet) -> Result<Placement, ClientError> {
+        placement(
+            self.star
+                .request("", Request::Drain { cores }, true)
+                .await?,
+        )
+    }
+
+    /// Places streams on these cores again.
+    pub async fn undrain(&self, cores: CoreSet) -> Result<Placement, ClientError> {
+        let request = Request::Undrain { cores };
+        placement(self.star.request("", request, true).await?)
+    }
+
+    /// Spreads the streams that are led over the cores by measured load.
+    pub async fn rebalance(&self) -> Result<Rebalanced, ClientError> {
+        match self.star.request("", Request::Rebalance, true).await? {
+            Answer::Rebalanced { moves, has_more } => Ok(Rebalanced { moves, has_more }),
+            _ => Err(unfit_answer()),
+        }
+    }
+
+    /// Tells the load and the state of every core.
+    pub async fn status(&self) -> Result<StarStatus, ClientError> {
+        match self.star.request("", Request::Status, true).await? {
+            Answer::Status(status) => Ok(status),
+            _ => Err(unfit_answer()),
+        }
+    }
+
     /// Tells who the star is and where its cores are.
     pub async fn describe_star(&self) -> Result<StarInfo, ClientError> {
         match self.star.request("", Request::DescribeStar, true).await? {
@@ -295,6 +348,13 @@ fn bucket(answer: Answer) -> Result<(BucketInfo, bool), ClientError> {
 fn stream(answer: Answer) -> Result<(StreamInfo, bool), ClientError> {
     match answer {
         Answer::Stream { info, created } => Ok((info, created)),
+        _ => Err(unfit_answer()),
+    }
+}
+
+fn placement(answer: Answer) -> Result<Placement, ClientError> {
+    match answer {
+        Answer::Placement { drained, moved } => Ok(Placement { drained, moved }),
         _ => Err(unfit_answer()),
     }
 }

@@ -145,14 +145,15 @@ pub use crate::core::fenced::outcome::{Applied, UpdateError};
 pub use crate::core::fenced::update::{UPDATE_ID_HEADER, Update};
 pub use crate::core::keyed::KeyedConfig;
 pub use crate::core::{Ambiguity, Appended, HandshakeFailure, HandshakeProblem};
-pub use admin::{Leader, Listed};
+pub use admin::{Leader, Listed, Placement, Rebalanced};
 pub use client::{AppendOnce, Client};
 pub use config::{Authorities, ClientConfig, ProducerConfig};
 pub use entity_writer::{EntityWriter, EntityWriterConfig, UpdateTicket};
 pub use error::{ClientError, ConfigError};
 pub use keyed_batcher::{BatchError, KeyedBatcher, Submitted};
 pub use nova_model::request::{
-    BucketInfo, Page, ReadLimits, ReadOpen, ReadStart, StarInfo, StreamInfo,
+    BucketInfo, CoreSet, CoreStatus, Page, ReadLimits, ReadOpen, ReadStart, StarInfo, StarStatus,
+    StreamInfo, StreamMove,
 };
 pub use nova_model::settings::{BucketSettings, ProducerPolicy, StreamSettings};
 pub use nova_model::{

@@ -69,7 +69,7 @@ impl Reader {
         let holders = Arc::clone(&star);
         let asking = holders.holders.asking(&name);
         let opened = Reader::open_now(star, name.clone(), open).await;
-        asking.is_over();
+        asking.finish();
         opened
     }
 

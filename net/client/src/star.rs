@@ -166,7 +166,7 @@ impl Star {
         loop {
             let asking = self.holders.asking(name);
             let outcome = self.controls.ask(self, &address, ask.clone()).await;
-            asking.is_over();
+            asking.finish();
             let wait_us = match outcome {
                 Ok(Ok(reply)) => {
                     if fixed.is_none() {

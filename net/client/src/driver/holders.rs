@@ -62,7 +62,7 @@ impl Holders {
     }
 }
 
-/// A call under way. Dropped before it is over, what is known of its holder is forgotten: a caller
+/// A call under way. Dropped before it is finished, what is known of its holder is forgotten: a caller
 /// that waits less long than the end of a dead connection takes would come back to it for ever.
 #[derive(Debug)]
 pub(crate) struct Asking<'a> {
@@ -72,7 +72,7 @@ pub(crate) struct Asking<'a> {
 
 impl Asking<'_> {
     /// The call is over, well or badly.
-    pub(crate) fn is_over(mut self) {
+    pub(crate) fn finish(mut self) {
         self.name = None;
     }
 }

@@ -34,7 +34,7 @@ fn the_holder_of_a_call_that_is_given_up_is_forgotten() {
     let holders = Holders::default();
     holders.remember("b/s", "one:1");
     holders.remember("b/t", "one:1");
-    holders.asking("b/s").is_over();
+    holders.asking("b/s").finish();
     assert_eq!(holders.get("b/s").as_deref(), Some("one:1"));
     drop(holders.asking("b/s"));
     assert_eq!(holders.get("b/s"), None);

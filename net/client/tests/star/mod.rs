@@ -6,6 +6,7 @@
 //! # Not here
 //! - Durability, segments, retention: the real star has end-to-end tests of its own.
 
+mod requests;
 mod serve;
 mod streams;
 
@@ -39,6 +40,8 @@ pub struct Knobs {
     pub holder: Option<String>,
     /// Refuse the next appends like this, one after another.
     pub refuse: Vec<nova_model::Refusal>,
+    /// Break the connection of the next requests, after they were done and in place of an answer.
+    pub break_requests: u32,
     /// Answer no append at all.
     pub is_silent: bool,
     /// Break a reader after each this many batches.
@@ -47,6 +50,8 @@ pub struct Knobs {
     pub corrupt_from: Option<u64>,
     /// Answer no opening of a read.
     pub opens_no_read: bool,
+    /// Cores that are drained, as told.
+    pub drained: Vec<nova_model::CoreId>,
     /// Reads that were asked for.
     pub reads: u32,
     /// Batches taken, and connections made.

@@ -3,12 +3,10 @@
 use super::{CORES, Shared};
 use bytes::Bytes;
 use nova_model::request::{
-    Answer, AppendOpen, AppendOpened, BucketInfo, CoreInfo, OneShotAppend, ReadOpen, ReadOpened,
-    ReadStart, Request, SessionAppend, StarInfo,
+    AppendOpen, AppendOpened, OneShotAppend, ReadOpen, ReadOpened, ReadStart, SessionAppend,
 };
 use nova_model::{
-    Code, Conditions, CoreId, EncodedBatch, Epoch, Facts, Incarnation, Refusal, SequenceNumber,
-    StreamName, Timestamp, WriterStamp,
+    Code, Conditions, EncodedBatch, Epoch, Facts, Refusal, SequenceNumber, StreamName, WriterStamp,
 };
 use nova_proto::RequestId;
 use nova_proto::server::{Input, Lane};
@@ -63,9 +61,9 @@ enum Role {
     },
 }
 
-struct Served {
-    shared: Rc<Shared>,
-    core: usize,
+pub(super) struct Served {
+    pub(super) shared: Rc<Shared>,
+    pub(super) core: usize,
     connection: Rc<Connection>,
     lane: Lane,
     role: Role,
@@ -142,6 +140,12 @@ impl Served {
             Input::EndAppend | Input::EndRead => {}
             Input::Request(id, request) => {
                 let answer = self.answer(request);
+                let mut knobs = self.shared.knobs.lock().expect("knobs");
+                if knobs.break_requests > 0 {
+                    knobs.break_requests -= 1;
+                    return false;
+                }
+                drop(knobs);
                 self.lane.answered(id, &answer);
             }
             Input::AppendOnce(id, append, batch) => return self.append_once(id, append, batch),
@@ -172,7 +176,7 @@ impl Served {
         !breaks
     }
 
-    fn redirect(&self, _: &StreamName) -> Result<(), Refusal> {
+    pub(super) fn redirect(&self, _: &StreamName) -> Result<(), Refusal> {
         redirect(&self.shared, self.core)
     }
 
@@ -368,89 +372,6 @@ impl Served {
             self.lane.heartbeat(stream.tail);
         }
         false
-    }
-
-    fn answer(&mut self, request: Request) -> Result<Answer, Refusal> {
-        match &request {
-            Request::CheckTail { name } | Request::Trim { name, .. } => self.redirect(name)?,
-            _ => {}
-        }
-        let mut streams = self.shared.streams.borrow_mut();
-        match request {
-            Request::CreateBucket { name, settings, .. } => {
-                let created = streams.buckets.insert(name.clone(), settings).is_none();
-                let info = BucketInfo {
-                    name,
-                    settings,
-                    created: Timestamp(1),
-                };
-                Ok(Answer::Bucket { info, created })
-            }
-            Request::CreateStream {
-                name,
-                settings,
-                exclusive,
-            } => {
-                let created = streams.ensure(&name, settings);
-                if exclusive && !created {
-                    return Err(Refusal::new(Code::AlreadyExists, "it is there"));
-                }
-                let info = streams.get(&name)?.info(&name);
-                Ok(Answer::Stream { info, created })
-            }
-            Request::ListStreams { bucket, page } => {
-                let own = |name: &&StreamName| name.key.as_str().len() % CORES == self.core;
-                let names = streams.streams.keys().filter(|name| name.bucket == bucket);
-                let names = names
-                    .filter(own)
-                    .filter(|n| *n.key.as_str() > *page.start_after);
-                let mut items: Vec<_> = names.map(|n| streams.streams[n].info(n)).collect();
-                let has_more = items.len() > page.limit as usize;
-                items.truncate(page.limit as usize);
-                Ok(Answer::Streams { items, has_more })
-            }
-            Request::CheckTail { name } => Ok(Answer::Tail(streams.get(&name)?.tail)),
-            Request::Trim { name, first, .. } => {
-                let stream = streams.get(&name)?;
-                stream.first = first;
-                Ok(Answer::Trimmed {
-                    first,
-                    tail: stream.tail,
-                })
-            }
-            Request::DeleteStream { name } => {
-                streams.streams.remove(&name);
-                drop(streams);
-                self.shared.changed.send_modify(|count| *count += 1);
-                Ok(Answer::Deleted)
-            }
-            Request::DescribeStream { name } => {
-                let info = streams.get(&name)?.info(&name);
-                Ok(Answer::Stream {
-                    info,
-                    created: false,
-                })
-            }
-            Request::DescribeStar => Ok(Answer::Star(self.describe())),
-            other => Err(Refusal::new(
-                Code::Invalid,
-                format!("{other:?} is not served"),
-            )),
-        }
-    }
-
-    fn describe(&self) -> StarInfo {
-        let numbered = (0..).zip(&self.shared.addresses);
-        let core = |(core, address): (u16, &String)| CoreInfo {
-            core: CoreId(core),
-            address: address.clone(),
-        };
-        StarInfo {
-            star: self.shared.id,
-            incarnation: Incarnation(1),
-            core: CoreId(self.core as u16),
-            cores: numbered.map(core).collect(),
-        }
     }
 }
 

@@ -252,6 +252,10 @@ fn past_the_budget_every_append_is_unavailable_for_good() {
         }
         assert!(rig.now.0 <= CLIENT_RETRY_BUDGET_US + BACKOFF_US_MAX);
     }
+    assert!(
+        rig.now.0 >= CLIENT_RETRY_BUDGET_US,
+        "not before it is spent"
+    );
     let end = rig.look();
     assert_eq!(end, ["unavailable0", "disconnect", "unavailable1"]);
     let sent = rig.results[0].1.clone().expect_err("unavailable");
