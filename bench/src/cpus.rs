@@ -64,3 +64,63 @@ pub fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         Err(panic) => resume_unwind(panic),
     })
 }
+
+/// The CPUs of a load: the star has the first ones, clients have the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seats {
+    /// Cores of the star.
+    pub cores: usize,
+    /// CPUs of the client's threads, one at least.
+    pub clients: Vec<usize>,
+    there: Vec<usize>,
+}
+
+impl Seats {
+    /// Shares out what this process may use. A star elsewhere leaves all of it to the client.
+    pub fn choose(cores: Option<usize>, is_elsewhere: bool) -> Result<Seats, BenchError> {
+        let there: Vec<usize> = core_affinity::get_core_ids()
+            .unwrap_or_default()
+            .iter()
+            .map(|cpu| cpu.id)
+            .collect();
+        Seats::share_out(there, cores, is_elsewhere)
+    }
+
+    fn share_out(
+        mut there: Vec<usize>,
+        cores: Option<usize>,
+        is_elsewhere: bool,
+    ) -> Result<Seats, BenchError> {
+        if there.is_empty() {
+            there.push(0);
+        }
+        let cores = cores.unwrap_or((there.len() / 2).max(1));
+        if cores > there.len() {
+            let text = format!("{} CPUs may be used: set a lower --cores", there.len());
+            return Err(BenchError::Usage(text));
+        }
+        let clients = match (is_elsewhere, &there[cores..]) {
+            (true, _) => there.clone(),
+            (false, []) => there[there.len() - 1..].to_vec(),
+            (false, rest) => rest.to_vec(),
+        };
+        Ok(Seats {
+            cores,
+            clients,
+            there,
+        })
+    }
+
+    /// Who has which CPU while the bare machine is measured.
+    pub fn bare(&self) -> Cpus {
+        Cpus {
+            there: self.there.len(),
+            star: self.there[0],
+            client: self.there[self.there.len() - 1],
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "cpus_tests.rs"]
+mod tests;

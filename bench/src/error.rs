@@ -23,6 +23,12 @@ pub enum BenchError {
         /// Why it failed.
         source: ClientError,
     },
+    /// The sessions could not be opened in time.
+    #[error("not all sessions and readers were open within {seconds} s")]
+    Unready {
+        /// How long it was waited.
+        seconds: u64,
+    },
     /// The bare transport could not be measured.
     #[error("the transport's baseline has no result: {0}")]
     Echo(#[from] EchoError),
@@ -64,6 +70,9 @@ pub enum BenchError {
         /// What the system said.
         source: io::Error,
     },
+    /// A histogram can't be written.
+    #[error("a histogram can't be written: {0}")]
+    Histogram(String),
     /// The results can't be written as JSON.
     #[error("the results can't be written: {0}")]
     Json(#[from] serde_json::Error),

@@ -8,6 +8,7 @@
 //! ```
 //! | command | what it is for |
 //! | --- | --- |
+//! | `nova bench latency`, ... | one load, looked at closely: `run` |
 //! | `nova bench goals` | the ratios that a change must not break: [`goals`] |
 //!
 //! Seconds of one machine say little, because its own speed changes from hour to hour by more than
@@ -23,18 +24,23 @@
 //! # Not here
 //! - The star: it is this same program with another command. Small pieces: `bench/pieces`.
 //! - Whether answers are right under failures: `tests`.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod args;
+mod bare_writes;
 mod baselines;
 mod cpus;
 mod error;
+mod folder;
 mod goals;
 mod machine;
 mod process;
 mod report;
+mod run;
 mod series;
+mod show;
 mod star;
+mod workload;
 
 pub use args::BenchArgs;
 pub use error::BenchError;
@@ -53,7 +59,11 @@ pub enum Outcome {
 
 /// Does what the command line says, with stars that are made by `program`.
 pub fn run(args: BenchArgs, program: StarProgram) -> Result<Outcome, BenchError> {
+    if let Some((shape, options)) = args.what.load() {
+        return run::measure(shape, options, program);
+    }
     match args.what {
         What::Goals(options) => goals::measure(options, program),
+        _ => unreachable!("every other word is a load"),
     }
 }

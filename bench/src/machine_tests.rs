@@ -43,3 +43,21 @@ fn a_busy_machine_and_a_shared_cpu_are_warned_of() {
     assert_eq!(warned("2.10 0.00 0.00 1/80 5", 0), (true, true));
     assert_eq!(warned("unknown", 1), (false, false));
 }
+
+#[test]
+fn ticks_are_parsed_and_others_are_told() {
+    let text = "cpu  10 1 20 1000 5 3 4 7 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
+    let expected = Ticks {
+        busy: 38,
+        stolen: 7,
+    };
+    assert_eq!(parse_ticks(text), Some(expected));
+    assert_eq!(parse_ticks("cpu  1 2"), None);
+    let others = |stolen_percent, others_percent| Others {
+        stolen_percent,
+        others_percent,
+    };
+    assert_eq!(others(0.0, 1.0).warnings(), [""; 0]);
+    assert_eq!(others(50.0, 50.0).warnings().len(), 2);
+    assert!(Noise::begin().unwrap().end().unwrap().others_percent >= 0.0);
+}

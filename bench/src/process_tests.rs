@@ -35,3 +35,19 @@ fn a_share_of_time_is_in_hundredths() {
     let (used, within) = (Duration::from_millis(25), Duration::from_secs(10));
     assert_eq!(cpu_percent(used, within), 0.25);
 }
+
+#[test]
+fn ticks_stand_behind_a_name_that_may_hold_anything() {
+    let text = "42 (a ) (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16";
+    assert_eq!(parse_ticks(text), Some([11, 12, 13, 14]));
+    assert_eq!(parse_ticks("42 (a) S 1 2"), None);
+    assert!(cpu_time_of_all(std::process::id()).is_ok());
+}
+
+#[test]
+fn a_process_is_watched() {
+    let mut watched = Watched::begin(Some(std::process::id())).unwrap();
+    let usage = watched.since_last().unwrap();
+    assert!(usage.star_mib.unwrap() > 0.0);
+    assert!(watched.whole().unwrap().star_mib_peak.unwrap() >= usage.star_mib.unwrap());
+}

@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// Longest time that a histogram holds: more is counted as this.
-const TIME_NS_MAX: u64 = 60_000_000_000;
+const TIME_NS_MAX: u64 = 3_600_000_000_000;
 /// Significant digits of a histogram.
 const DIGITS: u8 = 3;
 
@@ -140,6 +140,11 @@ impl Series {
     }
 }
 
+/// Millions of bytes per second.
+pub fn megabytes_per_second(bytes: u64, time: Duration) -> f64 {
+    bytes as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE) / 1e6
+}
+
 /// The times of one round.
 #[derive(Debug, Clone)]
 pub struct Times {
@@ -160,6 +165,38 @@ impl Times {
     pub fn record(&mut self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(TIME_NS_MAX);
         self.histogram.saturating_record(ns);
+    }
+
+    /// Adds a time that many things took.
+    pub fn record_many(&mut self, time: Duration, count: u64) {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(TIME_NS_MAX);
+        self.histogram.saturating_record_n(ns, count);
+    }
+
+    /// Adds all times of another one.
+    pub fn merge(&mut self, other: &Times) {
+        let added = self.histogram.add(&other.histogram);
+        added.expect("both have the same bounds");
+    }
+
+    /// How many times there are.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The longest, in microseconds.
+    pub fn most_us(&self) -> f64 {
+        self.histogram.max() as f64 / 1e3
+    }
+
+    /// The mean, in microseconds.
+    pub fn mean_us(&self) -> f64 {
+        self.histogram.mean() / 1e3
+    }
+
+    /// The counts, in nanoseconds.
+    pub fn histogram(&self) -> &Histogram<u64> {
+        &self.histogram
     }
 
     /// The time, in microseconds, that a share (0 to 1) of all were done in.

@@ -13,8 +13,9 @@
 //! - A move that nobody appended under is no move under load: each waits for an ack in front of it
 //!   and one behind it.
 
-use super::{Bench, MIB, RECORD_BYTES, connect};
+use super::{Bench, RECORD_BYTES, connect};
 use crate::error::BenchError;
+use crate::folder::MIB;
 use crate::goals::load::{body, ensure_bucket, ensure_stream, stream_name};
 use crate::report::{Bound, Section, Verdict};
 use crate::series::{Role, Series, Times, Unit};

@@ -3,8 +3,9 @@
 //! # Invariants
 //! - The time is that of all its threads, from the kernel's own counters.
 
-use super::{Bench, MIB, connect};
+use super::{Bench, connect};
 use crate::error::BenchError;
+use crate::folder::MIB;
 use crate::goals::load::{body, closed_loop, ensure_bucket, producer, stream_name};
 use crate::process::{cpu_percent, cpu_time};
 use crate::report::{Bound, Section, Verdict};

@@ -23,7 +23,7 @@ use std::path::Path;
 const RATIO_MAX: f64 = 1.3;
 const PING_BYTES: u32 = 128;
 /// What a round writes at most, with the space that the disk's baseline goes round in.
-const SPACE_BYTES: u64 = 2 * 1024 * super::MIB;
+const SPACE_BYTES: u64 = 2 * 1024 * crate::folder::MIB;
 
 struct Counts {
     writes: usize,

@@ -12,9 +12,10 @@
 //! # Invariants
 //! - Each part has a fresh star, since memory once taken may stay with the process.
 
-use super::{Bench, MIB, connect};
+use super::{Bench, connect};
 use crate::baselines::WINDOWS_BYTES;
 use crate::error::BenchError;
+use crate::folder::MIB;
 use crate::goals::load::{
     Leash, append_until, body, ensure_bucket, pipeline, producer, stream_name,
 };
@@ -178,7 +179,7 @@ async fn pressed(star: &Star, leash: (Duration, u64)) -> Result<(Watched, f64), 
     let begun = std::time::Instant::now();
     let watched = tasks.run_until(watch(star, &leash)).await?;
     tasks.await;
-    let rate = super::megabytes_per_second(bytes.get(), begun.elapsed());
+    let rate = crate::series::megabytes_per_second(bytes.get(), begun.elapsed());
     for handle in handles {
         match handle.await {
             Ok(result) => result?,

@@ -15,10 +15,12 @@
 //! - A star without epochs: there is none. The third pair shows what many of them cost; what one
 //!   costs at admission is in the micro-benchmarks.
 
-use super::{Bench, MIB, RECORD_BYTES, connect, megabytes_per_second};
+use super::{Bench, RECORD_BYTES, connect};
 use crate::error::BenchError;
+use crate::folder::MIB;
 use crate::goals::load::{body, ensure_bucket, ensure_stream, pipeline, stream_name};
 use crate::report::{Bound, Section, Verdict};
+use crate::series::megabytes_per_second;
 use crate::series::{Role, Series, Unit};
 use crate::star::Star;
 use nova_client::{Client, Conditions, CoreId, FencingToken, Producer, ProducerConfig, StreamName};

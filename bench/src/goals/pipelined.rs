@@ -11,12 +11,13 @@
 //! # Invariants
 //! - Throughput counts the records' bodies only, in one direction, up to the last durable ack.
 
-use super::{Bench, RECORD_BYTES, connect, megabytes_per_second};
+use super::{Bench, RECORD_BYTES, connect};
 use crate::baselines::{Echo, FRAME_BYTES, FRAMES_IN_FLIGHT, REPLY_BYTES, disk};
 use crate::error::BenchError;
 use crate::goals::load::{body, ensure_bucket, pipeline, producer};
 use crate::process::{cpu_percent, cpu_time};
 use crate::report::{Bound, Section, Verdict};
+use crate::series::megabytes_per_second;
 use crate::series::{Role, Series, Unit};
 use crate::star::Star;
 use nova_client::Producer;
@@ -25,7 +26,7 @@ use nova_quic::client::Connection;
 use std::path::Path;
 
 const RATIO_MIN: f64 = 0.6;
-const MIB: u64 = super::MIB;
+const MIB: u64 = crate::folder::MIB;
 
 struct Counts {
     writes: usize,

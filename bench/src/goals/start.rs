@@ -13,8 +13,9 @@
 //! # Invariants
 //! - The empty and the full star end in the same way, so what a start does for a crash is in both.
 
-use super::{Bench, Folder, MIB, connect};
+use super::{Bench, connect};
 use crate::error::BenchError;
+use crate::folder::{Folder, MIB};
 use crate::goals::load::{body, ensure_bucket, pipeline, producer};
 use crate::report::{Bound, Section, Verdict};
 use crate::series::{Role, Series, Unit};

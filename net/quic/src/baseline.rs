@@ -287,16 +287,26 @@ pub async fn ping_pong(
     bytes: u32,
     count: usize,
 ) -> Result<Vec<Duration>, BaselineError> {
+    round_trips(connection, bytes, bytes, count).await
+}
+
+/// As [`ping_pong`], with replies of another size than the requests.
+pub async fn round_trips(
+    connection: &client::Connection,
+    request: u32,
+    reply: u32,
+    count: usize,
+) -> Result<Vec<Duration>, BaselineError> {
     let (mut send, receive) = connection.open_stream().await?;
     let mut replies = Reader::new(receive);
-    let payload = Bytes::from(vec![7; bytes as usize]);
+    let payload = Bytes::from(vec![7; request as usize]);
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
         let begin = Instant::now();
-        send.write_chunks(&mut [header(bytes, bytes), payload.clone()])
+        send.write_chunks(&mut [header(request, reply), payload.clone()])
             .await?;
         replies
-            .take(bytes as usize)
+            .take(reply as usize)
             .await?
             .ok_or(BaselineError::Truncated)?;
         times.push(begin.elapsed());

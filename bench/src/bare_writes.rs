@@ -1,0 +1,80 @@
+//! Writes of one size without anything around them: O_DIRECT and O_DSYNC, one after the other.
+//!
+//! # Invariants
+//! - The space is written through once before anything is timed, so that no write has to find
+//!   blocks: a star fills its segments ahead, too.
+
+use crate::cpus::apart;
+use crate::error::BenchError;
+use crate::series::Times;
+use memmap2::MmapMut;
+use nova_model::limits::BLOCK_BYTES;
+use rustix::fs::OFlags;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A slow or busy disk gets fewer writes.
+const TIME_MAX: Duration = Duration::from_secs(3);
+/// Bytes that the writes go round in, if they are small.
+const SPACE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Times of at most `count` writes of `bytes`, rounded up to whole blocks, on a CPU.
+pub fn bare_writes(
+    folder: &Path,
+    bytes: usize,
+    count: usize,
+    cpu: usize,
+) -> Result<Times, BenchError> {
+    let path = folder.join("bare-writes");
+    let failed = |error: io::Error| BenchError::io("writing without a star")(error);
+    let times = apart(|| {
+        // Where the system refuses, the scheduler decides: slower, not wrong.
+        let _held = core_affinity::set_for_current(core_affinity::CoreId { id: cpu });
+        write_round(&path, whole_blocks(bytes), count)
+    });
+    let removed = fs::remove_file(&path);
+    let times = times.map_err(failed)?;
+    removed.map_err(failed)?;
+    Ok(times)
+}
+
+/// Bytes in whole blocks, one at least.
+pub fn whole_blocks(bytes: usize) -> usize {
+    bytes.max(1).next_multiple_of(BLOCK_BYTES)
+}
+
+fn write_round(path: &Path, bytes: usize, count: usize) -> io::Result<Times> {
+    let flags = OFlags::DIRECT | OFlags::DSYNC;
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    // Pages are aligned as O_DIRECT wants it.
+    let mut buffer = MmapMut::map_anon(bytes)?;
+    buffer.fill(7);
+    let places = (SPACE_BYTES / bytes).max(4);
+    let at = |number: usize| (number % places * bytes) as u64;
+    for place in 0..places {
+        file.write_all_at(&buffer, at(place))?;
+    }
+    let mut times = Times::default();
+    let until = Instant::now() + TIME_MAX;
+    for number in 0..count {
+        let begun = Instant::now();
+        if begun > until {
+            break;
+        }
+        file.write_all_at(&buffer, at(number))?;
+        times.record(begun.elapsed());
+    }
+    Ok(times)
+}
+
+#[cfg(test)]
+#[path = "bare_writes_tests.rs"]
+mod tests;

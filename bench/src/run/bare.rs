@@ -1,0 +1,112 @@
+//! What disk and network do without a star: the same sizes, file system, CPUs, cipher.
+//!
+//! | quantity | what it stands for |
+//! | --- | --- |
+//! | write of a record, in whole blocks | one durable ack needs one such write |
+//! | round trip of a record and a small reply | and one such round trip |
+//! | writes of 1 MiB | the most that full groups can bring to the disk |
+//! | 64 KiB frames, echoed, and one way | the most that full windows can bring through QUIC |
+
+use crate::bare_writes::{bare_writes, whole_blocks};
+use crate::baselines::{Echo, FRAME_BYTES, FRAMES_IN_FLIGHT, REPLY_BYTES};
+use crate::cpus::Cpus;
+use crate::error::BenchError;
+use crate::run::quantiles::Quantiles;
+use crate::series::{Times, megabytes_per_second};
+use nova_quic::baseline::{pump, round_trips};
+use serde::Serialize;
+use std::path::Path;
+
+const WRITES: usize = 1_000;
+const LARGE_WRITES: usize = 64;
+const LARGE_BYTES: usize = 1024 * 1024;
+const ROUND_TRIPS: usize = 2_000;
+const FRAMES: usize = 2_000;
+/// What a frame adds to a record.
+const FRAME_OVERHEAD_BYTES: usize = 64;
+
+/// What was measured without a star.
+#[derive(Debug, Clone, Serialize)]
+pub struct Bare {
+    /// Bytes of a small write.
+    pub write_bytes: usize,
+    /// Times of small writes.
+    pub write: Quantiles,
+    /// Rate of writes of 1 MiB.
+    pub large_writes_mb_per_s: f64,
+    /// Bytes of a request.
+    pub request_bytes: usize,
+    /// Times of round trips.
+    pub round_trip: Quantiles,
+    /// Rate of 64 KiB frames that come back whole.
+    pub echo_mb_per_s: f64,
+    /// Rate of 64 KiB frames with a small reply.
+    pub one_way_mb_per_s: f64,
+}
+
+/// Measures below `folder`.
+pub fn measure(
+    folder: &Path,
+    cpus: &Cpus,
+    record_bytes: usize,
+    spin_us: u64,
+) -> Result<Bare, BenchError> {
+    let write_bytes = whole_blocks(record_bytes + FRAME_OVERHEAD_BYTES);
+    let write = bare_writes(folder, write_bytes, WRITES, cpus.star)?;
+    let large = bare_writes(folder, LARGE_BYTES, LARGE_WRITES, cpus.star)?;
+    let seconds = large.mean_us() / 1e6;
+    let large_writes_mb_per_s = LARGE_BYTES as f64 / 1e6 / seconds.max(f64::MIN_POSITIVE);
+    let request_bytes = record_bytes + FRAME_OVERHEAD_BYTES;
+    let echo = Echo::start(&folder.join("echo"), cpus, spin_us)?;
+    let (round_trip, echo_mb_per_s, one_way_mb_per_s) =
+        cpus.run_client(async || network(&echo, request_bytes as u32).await)?;
+    echo.stop()?;
+    Ok(Bare {
+        write_bytes,
+        write: Quantiles::of(&write),
+        large_writes_mb_per_s,
+        request_bytes,
+        round_trip: Quantiles::of(&round_trip),
+        echo_mb_per_s,
+        one_way_mb_per_s,
+    })
+}
+
+async fn network(echo: &Echo, request_bytes: u32) -> Result<(Times, f64, f64), BenchError> {
+    let link = echo.connect().await?;
+    let connection = &link.connection;
+    round_trips(connection, request_bytes, REPLY_BYTES, ROUND_TRIPS / 4).await?;
+    let mut times = Times::default();
+    times.extend(round_trips(connection, request_bytes, REPLY_BYTES, ROUND_TRIPS).await?);
+    pump(
+        connection,
+        FRAME_BYTES,
+        FRAME_BYTES,
+        FRAMES_IN_FLIGHT,
+        FRAMES / 4,
+    )
+    .await?;
+    let echoed = pump(
+        connection,
+        FRAME_BYTES,
+        FRAME_BYTES,
+        FRAMES_IN_FLIGHT,
+        FRAMES,
+    )
+    .await?;
+    let one_way = pump(
+        connection,
+        FRAME_BYTES,
+        REPLY_BYTES,
+        FRAMES_IN_FLIGHT,
+        FRAMES,
+    )
+    .await?;
+    link.close().await;
+    let bytes = u64::from(FRAME_BYTES) * FRAMES as u64;
+    Ok((
+        times,
+        megabytes_per_second(bytes, echoed),
+        megabytes_per_second(bytes, one_way),
+    ))
+}
