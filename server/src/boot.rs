@@ -30,7 +30,7 @@ use crate::metrics::Recovered;
 use crate::metrics::figures::CoreFigures;
 use crate::shutdown::Signals;
 use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement};
-use nova_core::recovery::{RecoveredLog, RecoveryOptions, recover};
+use nova_core::recovery::{RecoveredLog, RecoveryOptions, reconcile, recover};
 use nova_core::{ShardConfig, ShardStart, StarIndexes};
 use nova_disk::{
     DataDirectory, DriverConfig, FileBootDisk, FileRegistry, Layout, probe, raise_incarnation,
@@ -254,6 +254,12 @@ fn recover_all(
         ));
         logs.insert(log, found);
     }
+    let options = RecoveryOptions {
+        allow_corrupt: config.allow_corrupt,
+        ..RecoveryOptions::default()
+    };
+    let mut disk = FileBootDisk::new(directory.layout().clone());
+    reconcile(&mut disk, logs.values_mut(), options)?;
     Ok((logs, figures))
 }
 
@@ -388,6 +394,7 @@ impl Cores {
                 end: found.end,
                 next_number: found.next_number,
                 indexes: Arc::clone(&indexes),
+                released: found.released.clone(),
                 buckets: buckets.clone(),
             };
             start

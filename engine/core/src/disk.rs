@@ -98,6 +98,17 @@ pub enum DiskOp {
         /// Its bytes.
         bytes: Bytes,
     },
+    /// Nothing in the segment is needed any more: its index goes, then its file becomes a spare one
+    /// of the log, or is removed when there are spares enough. Durable when it completes.
+    Recycle {
+        /// The file.
+        file: SegmentFile,
+    },
+    /// The segment will be recycled by its own core: no handle stays open on it here.
+    LetGo {
+        /// The file.
+        file: SegmentFile,
+    },
     /// The segment gets no more writes: cut the file to `length`, let its lock go.
     FinishSegment {
         /// The file.
@@ -121,7 +132,7 @@ pub enum DiskResult {
     Read(Bytes),
     /// The index is stored; its bytes, mapped.
     Mapped(Mapped),
-    /// The segment is finished.
+    /// It is done: the segment is finished, recycled, or let go.
     Finished,
     /// It did not work.
     Failed(DiskError),

@@ -7,10 +7,12 @@
 //! - In each segment the first entry of a stream is [`Entry::Led`] with its whole state, so a
 //!   segment is understood without any other, and its index can be rebuilt from it alone.
 //! - In each segment of the buckets' home log the first group names every bucket.
+//! - In each segment the first group names every released segment that was known to be one.
 
+use crate::released::Released;
 use crate::state::StreamState;
 use nova_model::condition::FencingToken;
-use nova_model::ids::{Epoch, StreamId};
+use nova_model::ids::{Epoch, LogId, StreamId};
 use nova_model::names::BucketName;
 use nova_model::position::SequenceNumber;
 use nova_model::request::BucketInfo;
@@ -65,6 +67,13 @@ pub enum Entry {
     BucketPut(BucketInfo),
     /// A bucket is deleted.
     BucketDeleted(BucketName),
+    /// Segments of a log were given up: nothing in them is needed any more. All such numbers.
+    Released {
+        /// The log.
+        log: LogId,
+        /// The numbers.
+        numbers: Released,
+    },
 }
 
 /// A batch with what the star added.
@@ -98,7 +107,7 @@ impl BatchEntry {
 }
 
 impl Entry {
-    /// The stream that the entry belongs to; none for buckets.
+    /// The stream that the entry belongs to; none for buckets and segments.
     pub fn stream(&self) -> Option<StreamId> {
         match self {
             Entry::Batch(batch) => Some(batch.stream),
@@ -107,7 +116,7 @@ impl Entry {
             | Entry::Trim { stream, .. }
             | Entry::Settings { stream, .. }
             | Entry::Deleted { stream, .. } => Some(*stream),
-            Entry::BucketPut(_) | Entry::BucketDeleted(_) => None,
+            Entry::BucketPut(_) | Entry::BucketDeleted(_) | Entry::Released { .. } => None,
         }
     }
 }

@@ -73,6 +73,8 @@ pub enum Event {
     Fatal(DiskError),
     /// An index could not be stored; the segment stays readable and recovery rebuilds the index.
     IndexNotStored(SegmentFile, DiskError),
+    /// A segment that nobody needs could not be recycled; the next start does it.
+    NotRecycled(SegmentFile, DiskError),
 }
 
 /// What the cores of a star tell each other.
@@ -124,6 +126,16 @@ pub enum PeerMessage {
         core: CoreId,
         /// The epoch of its leadership.
         epoch: Epoch,
+    },
+    /// A segment is released: use it no more, and close what is open of it.
+    Released {
+        /// Its file.
+        file: SegmentFile,
+    },
+    /// The sender uses a released segment no more.
+    LetGo {
+        /// Its file.
+        file: SegmentFile,
     },
     /// Answers any of the changes of buckets above.
     BucketNoted {

@@ -32,6 +32,7 @@ pub mod index;
 pub mod planted;
 mod reader;
 pub mod recovery;
+pub mod released;
 pub mod segment;
 mod shard;
 pub mod state;

@@ -38,6 +38,10 @@ pub enum PlantedBug {
     EpochRepeated,
     /// A change of the policy ends no session.
     PolicyKeepsSessions,
+    /// A segment is recycled before it is durable that it was released.
+    RecycledEarly,
+    /// What an old segment states last is not stated anew before it goes.
+    NotStatedAnew,
 }
 
 /// The bugs planted in this run.

@@ -94,7 +94,9 @@ impl StreamState {
             Entry::Trim { .. } => {}
             Entry::Settings { settings, .. } => self.settings = *settings,
             Entry::Deleted { .. } => self.deleted = true,
-            Entry::BucketPut(_) | Entry::BucketDeleted(_) => unreachable!("belongs to no stream"),
+            Entry::BucketPut(_) | Entry::BucketDeleted(_) | Entry::Released { .. } => {
+                unreachable!("belongs to no stream")
+            }
         }
     }
 

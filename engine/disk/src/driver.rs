@@ -131,6 +131,14 @@ impl Driver {
                 let work = async move { operations.store_index(file, bytes).await };
                 self.spawn(token, None, work);
             }
+            DiskOp::Recycle { file } => {
+                let work = async move { operations.recycle(file).await };
+                self.spawn(token, None, work);
+            }
+            DiskOp::LetGo { file } => {
+                let work = async move { operations.let_go(file).await };
+                self.spawn(token, None, work);
+            }
             DiskOp::FinishSegment { file, length } => {
                 let work = async move { operations.finish(file, length).await };
                 self.spawn(token, None, work);

@@ -73,6 +73,15 @@ impl Handles {
         self.open.borrow().len()
     }
 
+    /// Closes the handle of a segment; if it is in use, when that is over.
+    pub(crate) async fn close(&self, segment: SegmentFile) -> Result<(), GlommioError<()>> {
+        let known = self.open.borrow_mut().remove(&segment);
+        if let Some(handle) = known {
+            handle.file.close_rc().await?;
+        }
+        Ok(())
+    }
+
     /// Closes all that are not in use. Returns how many that were.
     pub(crate) async fn close_idle(&self) -> Result<usize, GlommioError<()>> {
         let mut closed = 0;

@@ -259,6 +259,26 @@ impl Operations {
         Ok(DiskResult::Finished)
     }
 
+    pub(crate) async fn recycle(&self, file: SegmentFile) -> Outcome {
+        let attempt = self.attempt("recycle", file, 0, 0);
+        assert!(
+            !self.writables.borrow().contains_key(&file),
+            "{file} is finished before it is recycled"
+        );
+        self.let_go(file).await?;
+        let layout = self.layout.clone();
+        let recycled = blocking(move || segments::recycle(&layout, file)).await;
+        recycled.map_err(|error| attempt.failed(&error))?;
+        Ok(DiskResult::Finished)
+    }
+
+    pub(crate) async fn let_go(&self, file: SegmentFile) -> Outcome {
+        let attempt = self.attempt("let go", file, 0, 0);
+        let closed = self.handles.close(file).await;
+        closed.map_err(|error| attempt.failed_in_ring(&error))?;
+        Ok(DiskResult::Finished)
+    }
+
     /// The file with one more write in flight.
     fn begin(
         &self,

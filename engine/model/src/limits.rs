@@ -111,6 +111,12 @@ pub const FORGET_US: u64 = 1_000_000;
 pub const FORGET_STEPS_MAX: usize = 64;
 /// Between two such turns while there is more to look at: at most some 2 % of a core.
 pub const FORGET_PAUSE_US: u64 = 5_000;
+/// Statements of streams that are written anew in one turn, so that an old segment can go.
+pub const RESTATED_MAX: usize = 32;
+/// Bytes of such statements in one turn, though one may exceed it.
+pub const RESTATED_BYTES_MAX: usize = 256 * KIB;
+/// Ranges of numbers of released segments that a log states.
+pub const RELEASED_RANGES_MAX: usize = 4096;
 /// Looks at the streams in memory for one round over those at rest.
 pub const FORGET_ROUND_LOOKS: u64 = 30;
 

@@ -300,6 +300,9 @@ impl Core {
             Event::IndexNotStored(file, error) => {
                 tracing::error!(%file, %error, "an index was not stored; recovery rebuilds it");
             }
+            Event::NotRecycled(file, error) => {
+                tracing::error!(%file, %error, "a released segment stays until the next start");
+            }
         }
         None
     }

@@ -28,7 +28,7 @@ pub enum ClientBug {
 }
 
 /// Each bug with its name on the command line.
-pub const BUGS: [(&str, Bug); 16] = [
+pub const BUGS: [(&str, Bug); 18] = [
     ("no_group_checksum", Bug::Star(PlantedBug::NoGroupChecksum)),
     ("no_seal", Bug::Star(PlantedBug::NoSeal)),
     (
@@ -59,6 +59,8 @@ pub const BUGS: [(&str, Bug); 16] = [
         "policy_keeps_sessions",
         Bug::Star(PlantedBug::PolicyKeepsSessions),
     ),
+    ("recycled_early", Bug::Star(PlantedBug::RecycledEarly)),
+    ("not_stated_anew", Bug::Star(PlantedBug::NotStatedAnew)),
     (
         "retry_without_dedup",
         Bug::Client(ClientBug::RetryWithoutDedup),

@@ -493,6 +493,7 @@ impl Script {
             }
             Event::Fatal(error) => format!("fatal {}", error.operation),
             Event::IndexNotStored(file, _) => format!("no index of {file}"),
+            Event::NotRecycled(file, _) => format!("{file} stays"),
         };
         self.answers.push(text);
     }

@@ -136,3 +136,65 @@ fn a_stream_that_is_empty_for_long_is_deleted_for_good() {
          stream there 0..0 epoch-2",
     );
 }
+
+#[test]
+fn a_segment_in_which_all_is_trimmed_is_recycled() {
+    check(
+        "start
+         bucket b auto
+         append b/rest a
+         append b/s *30000
+         append b/s *30001
+         append b/s *30002
+         append b/s *30003
+         segments
+         trim b/s 2
+         wait 1000000 8
+         segments
+         read b/s 1..
+         read b/s 2..
+         read b/rest 0..
+         trim b/rest 1
+         wait 1000000 8
+         segments
+         power
+         segments
+         describe b/rest
+         append b/rest b
+         read b/rest 1..
+         describe b/s
+         read b/s 2..
+         buckets",
+        "bucket made
+         acked 0..1
+         acked 0..1
+         acked 1..2
+         acked 2..3
+         acked 3..4
+         5 segments
+         trimmed to 2
+         4 segments
+         TRIMMED first 2
+         from 2
+         2:*30002
+         3:*30003
+         end 4
+         from 0
+         0:a
+         end 1
+         trimmed to 1
+         3 segments
+         3 segments
+         stream there 1..1 epoch-1
+         acked 1..2
+         from 1
+         1:b
+         end 2
+         stream there 2..4 epoch-1
+         from 2
+         2:*30002
+         3:*30003
+         end 4
+         b",
+    );
+}

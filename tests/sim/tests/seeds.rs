@@ -126,7 +126,7 @@ fn no_seal_is_found() {
 
 #[test]
 fn no_group_checksum_is_found() {
-    expect_found(star(PlantedBug::NoGroupChecksum), 600, Some(true));
+    expect_found(star(PlantedBug::NoGroupChecksum), 2000, Some(true));
 }
 
 #[test]
@@ -182,4 +182,14 @@ fn fresh_id_on_retry_is_found() {
 #[test]
 fn write_without_token_is_found() {
     expect_found(Bug::Client(ClientBug::WriteWithoutToken), 60, None);
+}
+
+#[test]
+fn recycled_early_is_found() {
+    expect_found(star(PlantedBug::RecycledEarly), 1000, None);
+}
+
+#[test]
+fn not_stated_anew_is_found() {
+    expect_found(star(PlantedBug::NotStatedAnew), 600, None);
 }

@@ -39,7 +39,7 @@ pub(crate) struct Indexes {
     /// than all in memory, whatever order the disk stores them in.
     stored_early: BTreeMap<SegmentNumber, Arc<SealedIndex>>,
     pub(super) sealed: Vec<Arc<SealedIndex>>,
-    pub(super) at_start: Arc<StarIndexes>,
+    pub(super) at_start: StarIndexes,
     /// What other cores' segments of this start hold of streams that came from there.
     pub(super) adopted: BTreeMap<(StreamId, SegmentFile), Holding>,
 }
@@ -52,7 +52,8 @@ impl Indexes {
             storing: Vec::new(),
             stored_early: BTreeMap::new(),
             sealed: Vec::new(),
-            at_start,
+            // A copy of the references, since each core lets go of segments by itself.
+            at_start: (*at_start).clone(),
             adopted: BTreeMap::new(),
         }
     }
@@ -140,7 +141,7 @@ impl Indexes {
     }
 
     /// Newest first.
-    fn in_memory(&self) -> impl Iterator<Item = &ActiveIndex> {
+    pub(super) fn in_memory(&self) -> impl Iterator<Item = &ActiveIndex> {
         self.active.iter().chain(self.storing.iter().rev())
     }
 
@@ -228,12 +229,13 @@ impl Indexes {
 
     /// The sequence number of a record from which on a search for `time` finds the first record
     /// whose timestamp is `time` or later, at most one run before it; none if there is no such
-    /// record.
+    /// record. Segments before the one with the record `trimmed` may be gone.
     pub(crate) fn locate_time(
         &self,
         stream: StreamId,
         newest: SegmentFile,
         time: Timestamp,
+        trimmed: SequenceNumber,
     ) -> Result<Option<SequenceNumber>, Refusal> {
         let mut at = Some(newest);
         let mut candidate = None;
@@ -246,7 +248,9 @@ impl Indexes {
                 .map_err(|e| damaged(file, &e))?;
             let Some(run) = run else { break };
             candidate = Some(run.first.sequence);
-            if run.first.timestamp < time {
+            let first = index.first_sequence(stream);
+            let first = first.map_err(|e| damaged(file, &e))?;
+            if run.first.timestamp < time || first.is_some_and(|first| first <= trimmed) {
                 break;
             }
             at = index.previous(stream).map_err(|e| damaged(file, &e))?;

@@ -1,4 +1,5 @@
-//! What the indexes say of records that have had their time, and a round over all streams at rest.
+//! What the indexes say of records that have had their time, of all streams at rest, and of
+//! segments that may go.
 //!
 //! ```text
 //!   newest segment of a stream --previous--> ... --> the segment with a run that has expired
@@ -9,10 +10,11 @@
 
 use super::indexes::{IndexRef, Indexes};
 use crate::disk::SegmentFile;
-use crate::index::{Expiry, SealedIndex};
+use crate::index::{ActiveIndex, Expiry, SealedIndex};
 use crate::state::StreamState;
 use nova_model::SequenceNumber;
-use nova_model::ids::StreamId;
+use nova_model::ids::{LogId, SegmentNumber, StreamId};
+use nova_model::names::StreamName;
 use std::sync::Arc;
 
 /// What one segment says of a stream's expired records.
@@ -73,7 +75,7 @@ impl Indexes {
     /// The places at which a round over all streams begins: the segment being written, and every
     /// sealed one.
     pub(crate) fn resting(&self) -> Vec<Resting> {
-        let sealed = self.at_start.values().flatten().chain(&self.sealed);
+        let sealed = self.all_sealed();
         let sealed = sealed.map(|index| Resting::Sealed(Arc::clone(index), 0));
         sealed.chain([Resting::Active(None)]).collect()
     }
@@ -101,5 +103,68 @@ impl Indexes {
     pub(crate) fn depth(&self) -> usize {
         let at_start: usize = self.at_start.values().map(Vec::len).sum();
         1 + at_start + self.sealed.len()
+    }
+
+    /// Sealed segments that may be given up, oldest first: of the logs that `is_mine` names, but
+    /// not the last one of a log that nobody writes.
+    pub(crate) fn recyclable(
+        &self,
+        is_mine: impl Fn(LogId) -> bool,
+    ) -> impl Iterator<Item = Arc<SealedIndex>> {
+        let logs = self.at_start.iter().filter(move |(log, _)| is_mine(**log));
+        let earlier = logs.flat_map(|(log, indexes)| {
+            let kept = usize::from(*log != self.log);
+            &indexes[..indexes.len().saturating_sub(kept)]
+        });
+        earlier.chain(&self.sealed).cloned()
+    }
+
+    /// The number of the last segment with groups before one, of the same log.
+    pub(crate) fn number_below(&self, file: SegmentFile) -> Option<SegmentNumber> {
+        let numbers = self.known_files().filter(|known| known.log == file.log);
+        let numbers = numbers.map(|known| known.number);
+        numbers.filter(|number| *number < file.number).max()
+    }
+
+    /// Whether any segment but `file` states a stream of that name; damage leaves it open.
+    pub(crate) fn is_stated_elsewhere(&self, name: &StreamName, file: SegmentFile) -> bool {
+        let in_memory = self.in_memory().filter(|index| index.file() != file);
+        let mut in_memory = in_memory.map(|index| index.find_name(name).is_some());
+        let sealed = self.all_sealed().filter(|index| index.file() != file);
+        let mut sealed = sealed.map(|index| !matches!(index.find_name(name), Ok(None)));
+        in_memory.any(|is_stated| is_stated) || sealed.any(|is_stated| is_stated)
+    }
+
+    /// Forgets the sealed segments of a log whose numbers `is_gone` names; which those were.
+    pub(crate) fn let_go(
+        &mut self,
+        log: LogId,
+        is_gone: impl Fn(SegmentNumber) -> bool,
+    ) -> Vec<SegmentFile> {
+        let mut gone = Vec::new();
+        let mut keep = |index: &Arc<SealedIndex>| {
+            let file = index.file();
+            let goes = file.log == log && is_gone(file.number);
+            if goes {
+                gone.push(file);
+            }
+            !goes
+        };
+        if let Some(indexes) = self.at_start.get_mut(&log) {
+            indexes.retain(&mut keep);
+        }
+        self.sealed.retain(&mut keep);
+        self.adopted
+            .retain(|(_, file), _| file.log != log || !is_gone(file.number));
+        gone
+    }
+
+    fn all_sealed(&self) -> impl Iterator<Item = &Arc<SealedIndex>> {
+        self.at_start.values().flatten().chain(&self.sealed)
+    }
+
+    fn known_files(&self) -> impl Iterator<Item = SegmentFile> {
+        let in_memory = self.in_memory().map(ActiveIndex::file);
+        in_memory.chain(self.all_sealed().map(|index| index.file()))
     }
 }

@@ -127,6 +127,13 @@ impl Streams {
         assert!(replaced.is_none(), "a stream is loaded once");
     }
 
+    /// A segment is gone: no stream has its newest records there any more.
+    pub(crate) fn forget_segment(&mut self, file: SegmentFile) {
+        for stream in self.by_id.values_mut() {
+            stream.records_in.take_if(|records_in| *records_in == file);
+        }
+    }
+
     /// Sets when the stream may be let go, or that it may not.
     pub(crate) fn set_deadline(&mut self, id: StreamId, deadline: Option<Instant>) {
         let Some(stream) = self.by_id.get_mut(&id) else {

@@ -20,9 +20,10 @@ use std::collections::BTreeSet;
 pub(crate) trait Statements {
     /// The durable state of a stream that `segment` does not know yet; none if it knows it.
     fn unstated(&self, stream: StreamId, segment: SegmentFile) -> Option<StreamState>;
-    /// The segment before `segment` that holds records of the stream.
-    fn previous(&self, stream: StreamId, segment: SegmentFile) -> Option<SegmentFile>;
-    /// What the first group of `segment` names besides: the buckets, in their home's log.
+    /// The segment before `segment` that holds records of the stream of a statement.
+    fn previous(&self, statement: &StreamState, segment: SegmentFile) -> Option<SegmentFile>;
+    /// What the first group of `segment` names besides: what was released, and the buckets, in
+    /// their home's log.
     fn preamble(&self, segment: SegmentFile) -> Vec<Entry>;
 }
 
@@ -90,7 +91,7 @@ fn missing_statements(
             && !matches!(entry, Entry::Led(_))
             && let Some(mut state) = statements.unstated(stream, segment)
         {
-            state.previous = statements.previous(stream, segment);
+            state.previous = statements.previous(&state, segment);
             missing.push(Entry::Led(Box::new(state)));
         }
     }
@@ -101,7 +102,7 @@ fn missing_statements(
 fn with_previous(entry: &Entry, segment: SegmentFile, statements: &dyn Statements) -> Entry {
     let mut entry = entry.clone();
     if let Entry::Led(state) = &mut entry {
-        state.previous = statements.previous(state.id, segment);
+        state.previous = statements.previous(state, segment);
     }
     entry
 }
@@ -113,6 +114,7 @@ pub(super) fn entry_bytes_most(entry: &Entry) -> usize {
         Entry::Batch(batch) => FIXED + batch.stored.batch.bytes().len(),
         Entry::Led(state) => 16 * FIXED + state.writers.len() * WRITER_BATCHES_MAX * 64,
         Entry::BucketPut(_) => 2 * FIXED,
+        Entry::Released { numbers, .. } => FIXED + numbers.ranges().len() * 16,
         Entry::Fence { .. }
         | Entry::Trim { .. }
         | Entry::Settings { .. }

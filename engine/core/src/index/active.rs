@@ -14,13 +14,14 @@
 use super::{DamagedSpan, Expiry, Run, archive};
 use crate::disk::SegmentFile;
 use crate::entry::{BatchEntry, Entry};
+use crate::released::Released;
 use crate::segment::{LogEnd, batch_entry_bytes};
 use crate::state::StreamState;
 use bytes::Bytes;
 use nova_model::limits::{INDEX_GAP_BYTES, INDEX_RUN_BYTES, READ_CHUNK_BYTES, SEGMENT_BYTES_MAX};
 use nova_model::position::SequenceNumber;
 use nova_model::request::BucketInfo;
-use nova_model::{BucketName, SegmentId, StreamId, StreamName, Timestamp};
+use nova_model::{BucketName, LogId, SegmentId, StreamId, StreamName, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -62,6 +63,7 @@ pub struct ActiveIndex {
     streams: BTreeMap<StreamId, ActiveStream>,
     names: BTreeMap<BucketName, BTreeMap<String, StreamId>>,
     buckets: BTreeMap<BucketName, BucketInfo>,
+    released: BTreeMap<LogId, Released>,
     damaged: Vec<DamagedSpan>,
 }
 
@@ -81,6 +83,7 @@ impl ActiveIndex {
             streams: BTreeMap::new(),
             names: BTreeMap::new(),
             buckets: BTreeMap::new(),
+            released: BTreeMap::new(),
             damaged: Vec::new(),
         }
     }
@@ -248,7 +251,7 @@ impl ActiveIndex {
 
     /// Whether no group was applied yet that names anything.
     pub fn is_empty(&self) -> bool {
-        self.streams.is_empty() && self.buckets.is_empty()
+        self.streams.is_empty() && self.buckets.is_empty() && self.released.is_empty()
     }
 
     /// States of a bucket's streams whose keys begin with `prefix` and are greater than
@@ -274,6 +277,11 @@ impl ActiveIndex {
     /// The buckets as this segment leaves them; empty outside the buckets' home log.
     pub fn buckets(&self) -> &BTreeMap<BucketName, BucketInfo> {
         &self.buckets
+    }
+
+    /// Released segments of each log, as this segment states them.
+    pub fn released(&self) -> &BTreeMap<LogId, Released> {
+        &self.released
     }
 
     /// Damage that was accepted.
@@ -319,7 +327,8 @@ impl ActiveIndex {
         };
         let begins = match entry {
             Entry::Batch(batch) => batch.stored.first,
-            Entry::Led(led) => led.tail.sequence,
+            // Without records here, it may have been led elsewhere since the statement before.
+            Entry::Led(led) if self.has_records(id) => led.tail.sequence,
             _ => state.tail.sequence,
         };
         if begins != state.tail.sequence {
@@ -343,6 +352,9 @@ impl ActiveIndex {
             }
             Entry::BucketDeleted(name) => {
                 self.buckets.remove(name);
+            }
+            Entry::Released { log, numbers } => {
+                self.released.entry(*log).or_default().add_all(numbers);
             }
             Entry::Batch(_)
             | Entry::Fence { .. }

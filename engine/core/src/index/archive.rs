@@ -56,15 +56,25 @@ pub(super) struct NameRow {
     pub(super) stream: u32,
 }
 
+/// A range of released segments of a log.
+#[derive(Archive, Serialize)]
+pub(super) struct ReleasedRow {
+    pub(super) log: u16,
+    pub(super) first: u64,
+    pub(super) last: u64,
+}
+
 pub(super) const STREAM_ROW_BYTES: usize = mem::size_of::<ArchivedStreamRow>();
 pub(super) const RUN_ROW_BYTES: usize = mem::size_of::<ArchivedRunRow>();
 pub(super) const NAME_ROW_BYTES: usize = mem::size_of::<ArchivedNameRow>();
+pub(super) const RELEASED_ROW_BYTES: usize = mem::size_of::<ArchivedReleasedRow>();
 pub(super) const SPAN_ROW_BYTES: usize = mem::size_of::<super::ArchivedDamagedSpan>();
 
 const _: () = {
     assert!(STREAM_ROW_BYTES == 56);
     assert!(RUN_ROW_BYTES == 40);
     assert!(NAME_ROW_BYTES == 4);
+    assert!(RELEASED_ROW_BYTES == 18);
     assert!(SPAN_ROW_BYTES == 8);
 };
 
@@ -83,6 +93,8 @@ pub(super) struct Sections {
     pub(super) order: Range<usize>,
     /// One archive of all buckets.
     pub(super) buckets: Range<usize>,
+    /// Rows of ranges of released segments.
+    pub(super) released: Range<usize>,
     /// Rows of damaged spans.
     pub(super) damaged: Range<usize>,
 }
@@ -137,6 +149,7 @@ pub(super) fn encode(index: &ActiveIndex, end: &LogEnd) -> Bytes {
         let buckets: Vec<BucketInfo> = index.buckets().values().cloned().collect();
         append!(&buckets, *out);
     });
+    let released = add_released(index, &mut out);
     let damaged = add_rows(&mut out, |out| {
         index
             .damaged()
@@ -154,6 +167,7 @@ pub(super) fn encode(index: &ActiveIndex, end: &LogEnd) -> Bytes {
             streams,
             order,
             buckets,
+            released,
             damaged,
         },
     };
@@ -220,8 +234,23 @@ fn add_order(index: &ActiveIndex, out: &mut Vec<u8>) -> Range<usize> {
     })
 }
 
+fn add_released(index: &ActiveIndex, out: &mut Vec<u8>) -> Range<usize> {
+    add_rows(out, |out| {
+        for (log, numbers) in index.released() {
+            for range in numbers.ranges() {
+                let row = ReleasedRow {
+                    log: log.0,
+                    first: range.first,
+                    last: range.last,
+                };
+                append!(&row, *out);
+            }
+        }
+    })
+}
+
 impl Sections {
-    fn all(&self) -> [&Range<usize>; 7] {
+    fn all(&self) -> [&Range<usize>; 8] {
         let Sections {
             states,
             names,
@@ -229,9 +258,12 @@ impl Sections {
             streams,
             order,
             buckets,
+            released,
             damaged,
         } = self;
-        [states, names, runs, streams, order, buckets, damaged]
+        [
+            states, names, runs, streams, order, buckets, released, damaged,
+        ]
     }
 }
 
@@ -319,6 +351,7 @@ fn decode_sections(fields: &mut FieldReader<'_>, body: usize) -> Result<Sections
         streams: next(STREAM_ROW_BYTES)?,
         order: next(NAME_ROW_BYTES)?,
         buckets: next(1)?,
+        released: next(RELEASED_ROW_BYTES)?,
         damaged: next(SPAN_ROW_BYTES)?,
     };
     match at == body as u64 {

@@ -14,16 +14,17 @@
 //! - Rebuilding a damaged index from its segment: [`crate::recovery`].
 
 use super::archive::{
-    ArchivedNameRow, ArchivedRunRow, ArchivedStreamRow, NAME_ROW_BYTES, RUN_ROW_BYTES,
-    SPAN_ROW_BYTES, STREAM_ROW_BYTES, TRAILER_BYTES, Trailer,
+    ArchivedNameRow, ArchivedReleasedRow, ArchivedRunRow, ArchivedStreamRow, NAME_ROW_BYTES,
+    RELEASED_ROW_BYTES, RUN_ROW_BYTES, SPAN_ROW_BYTES, STREAM_ROW_BYTES, TRAILER_BYTES, Trailer,
 };
 use super::{ArchivedDamagedSpan, DamagedSpan, Expiry, Run};
 use crate::disk::{Mapped, SegmentFile};
+use crate::released::{NumberRange, Released};
 use crate::segment::LogEnd;
 use crate::state::StreamState;
 use nova_model::position::{Position, SequenceNumber};
 use nova_model::request::BucketInfo;
-use nova_model::{BucketName, Checksum, SegmentId, StreamId, StreamName, Timestamp};
+use nova_model::{BucketName, Checksum, LogId, SegmentId, StreamId, StreamName, Timestamp};
 use rkyv::rancor::Failure;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -208,6 +209,11 @@ impl SealedIndex {
         Ok(Some(self.run(passed - 1)?.first.sequence))
     }
 
+    /// How many streams the segment names.
+    pub(crate) fn streams(&self) -> usize {
+        self.stream_count()
+    }
+
     /// State of the stream in row `n` of the table; none behind the last.
     pub(crate) fn nth(&self, n: usize) -> Result<Option<StreamState>, IndexDamage> {
         self.verify()?;
@@ -253,6 +259,24 @@ impl SealedIndex {
             .map_err(|_| IndexDamage::Content)?;
         let named = |info: BucketInfo| (info.name.clone(), info);
         Ok(buckets.into_iter().map(named).collect())
+    }
+
+    /// Released segments of each log, as this segment states them.
+    pub fn released(&self) -> Result<BTreeMap<LogId, Released>, IndexDamage> {
+        self.verify()?;
+        let mut released: BTreeMap<LogId, Released> = BTreeMap::new();
+        let section = self.trailer.sections.released.clone();
+        for row in self.mapped[section].chunks_exact(RELEASED_ROW_BYTES) {
+            let row = rkyv::access::<ArchivedReleasedRow, Failure>(row);
+            let row = row.map_err(|_| IndexDamage::Content)?;
+            let (first, last) = (row.first.to_native(), row.last.to_native());
+            if first > last || last == u64::MAX {
+                return Err(IndexDamage::Content);
+            }
+            let numbers = released.entry(LogId(row.log.to_native())).or_default();
+            numbers.add(NumberRange { first, last });
+        }
+        Ok(released)
     }
 
     /// Whether there is accepted damage; looks at the trailer alone.

@@ -22,23 +22,27 @@
 
 pub mod cases;
 mod damage;
+mod gaps;
 mod pieces;
 mod report;
 mod roles;
 mod scan;
 mod survey;
 
+pub use gaps::reconcile;
 pub use report::{DamagedRange, Flaw, RebuildReason, RecoveryError, RecoveryReport};
 
 use crate::disk::{BootDisk, SegmentFile};
 use crate::index::{DamagedSpan, SealedIndex};
 use crate::planted::{PlantedBug, PlantedBugs};
+use crate::released::Released;
 use crate::segment::{Checks, LogEnd, SegmentHeader};
 use crate::state::StreamState;
 use nova_model::limits::BLOCK_BYTES;
 use nova_model::{GroupNumber, Incarnation, LogId, SegmentId, SegmentNumber, StarId, StreamId};
 use roles::Role;
 use scan::{Ending, Scanned, Task, scan};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use survey::{Head, Survey, Surveyed, survey};
 
@@ -65,6 +69,10 @@ pub struct RecoveredLog {
     pub next_number: SegmentNumber,
     /// The segments that hold groups, by ascending number.
     pub indexes: Vec<Arc<SealedIndex>>,
+    /// Of each segment whose header is there: the number of the segment with groups before it.
+    pub predecessors: BTreeMap<SegmentNumber, Option<SegmentNumber>>,
+    /// What was released of each log of the star; empty before [`reconcile`].
+    pub released: BTreeMap<LogId, Released>,
     /// What cannot be read.
     pub damaged: Vec<DamagedRange>,
     /// What was found and done.
@@ -253,6 +261,8 @@ impl Recovery<'_> {
             end,
             next_number,
             indexes: self.indexes,
+            predecessors: survey.predecessors(),
+            released: BTreeMap::new(),
             damaged: self.report.damaged.clone(),
             report: self.report,
         })
@@ -390,6 +400,9 @@ mod crash_tests;
 #[cfg(test)]
 #[path = "damage_tests.rs"]
 mod damage_tests;
+#[cfg(test)]
+#[path = "gaps_tests.rs"]
+mod gaps_tests;
 #[cfg(test)]
 #[path = "memory_disk_tests.rs"]
 mod memory_disk;

@@ -207,8 +207,11 @@ pub enum Flaw {
         /// The last group of the log, as the next segment's header says.
         last: GroupNumber,
     },
-    /// An index that was just stored reads otherwise.
-    #[error("an index that was just stored cannot be read back: {0}")]
+    /// A segment is not there, and nothing says that it was given up.
+    #[error("the segment is not there, and it was not released")]
+    Lost,
+    /// Its index cannot be read.
+    #[error("its index cannot be read: {0}")]
     Index(IndexDamage),
     /// A segment holds later groups than the log's end.
     #[error("the segment holds {found}, but the log ends with {end}")]

@@ -55,6 +55,18 @@ impl Survey {
             })
     }
 
+    /// Of each segment with a header: the number of the one with groups before it.
+    pub(super) fn predecessors(&self) -> BTreeMap<SegmentNumber, Option<SegmentNumber>> {
+        let mut predecessors = BTreeMap::new();
+        for segment in &self.segments {
+            if let Head::Own(header) = &segment.head {
+                let before = header.predecessor.map(|before| before.id.number);
+                predecessors.insert(segment.file.number, before);
+            }
+        }
+        predecessors
+    }
+
     /// The number after all that are there.
     pub(super) fn next_number(&self) -> SegmentNumber {
         let last = self.segments.last().map(|segment| segment.file.number);

@@ -11,11 +11,12 @@
 
 use super::layout::{FieldReader, FieldWriter};
 use crate::entry::{BatchEntry, Entry};
+use crate::released::Released;
 use crate::state::StreamState;
 use bytes::Bytes;
 use nova_model::batch::BatchError;
 use nova_model::condition::FencingToken;
-use nova_model::ids::{Epoch, StreamId};
+use nova_model::ids::{Epoch, LogId, StreamId};
 use nova_model::names::BucketName;
 use nova_model::position::SequenceNumber;
 use nova_model::request::BucketInfo;
@@ -42,6 +43,7 @@ const KIND_SETTINGS: u8 = 5;
 const KIND_DELETED: u8 = 6;
 const KIND_BUCKET_PUT: u8 = 7;
 const KIND_BUCKET_DELETED: u8 = 8;
+const KIND_RELEASED: u8 = 9;
 
 const FLAG_MODE: u8 = 0b0011;
 const FLAG_UNCAPPED: u8 = 0b0100;
@@ -85,6 +87,13 @@ struct TrimBody {
     at: Timestamp,
 }
 
+/// What is said of released segments.
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+struct ReleasedBody {
+    log: LogId,
+    numbers: Released,
+}
+
 /// The common part of every entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryHead {
@@ -122,7 +131,7 @@ impl EntryHead {
 
     /// Whether the entry belongs to `stream`.
     pub(crate) fn is_of(&self, stream: StreamId) -> bool {
-        self.stream == stream && !matches!(self.kind, KIND_BUCKET_PUT | KIND_BUCKET_DELETED)
+        self.stream == stream && self.kind < KIND_BUCKET_PUT
     }
 
     /// First record and count that a batch entry's header claims.
@@ -195,6 +204,7 @@ pub(crate) fn encode_other(entry: &Entry, out: Vec<u8>) -> Vec<u8> {
         Entry::Deleted { stream, epoch } => (KIND_DELETED, *stream, *epoch),
         Entry::BucketPut(_) => (KIND_BUCKET_PUT, StreamId(0), Epoch(0)),
         Entry::BucketDeleted(_) => (KIND_BUCKET_DELETED, StreamId(0), Epoch(0)),
+        Entry::Released { .. } => (KIND_RELEASED, StreamId(0), Epoch(0)),
     };
     let mut out = out;
     out.resize(start + ENTRY_HEADER_BYTES, 0);
@@ -212,6 +222,13 @@ pub(crate) fn encode_other(entry: &Entry, out: Vec<u8>) -> Vec<u8> {
         Entry::Settings { settings, .. } => archive!(settings, out),
         Entry::BucketPut(info) => archive!(info, out),
         Entry::BucketDeleted(name) => archive!(name, out),
+        Entry::Released { log, numbers } => archive!(
+            &ReleasedBody {
+                log: *log,
+                numbers: numbers.clone()
+            },
+            out
+        ),
     }
     .expect("writing plain values into memory does not fail");
     let length = (out.len() - start) as u32;
@@ -301,7 +318,16 @@ pub(crate) fn decode_entry(
             name.check().map_err(|_| EntryDamage::Rule("bucket name"))?;
             Ok(Entry::BucketDeleted(name))
         }
+        KIND_RELEASED => decode_released(body),
         kind => Err(EntryDamage::Kind(kind)),
+    }
+}
+
+fn decode_released(body: &[u8]) -> Result<Entry, EntryDamage> {
+    let ReleasedBody { log, numbers } = unarchive!(ReleasedBody, body)?;
+    match numbers.is_sound() {
+        true => Ok(Entry::Released { log, numbers }),
+        false => Err(EntryDamage::Rule("released numbers")),
     }
 }
 

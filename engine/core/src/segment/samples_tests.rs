@@ -4,6 +4,7 @@ use super::*;
 use crate::disk::SegmentFile;
 use crate::entry::{BatchEntry, Entry};
 use crate::index::ActiveIndex;
+use crate::released::{NumberRange, Released};
 use crate::state::StreamState;
 use bytes::Bytes;
 use nova_model::ids::Epoch;
@@ -178,6 +179,15 @@ impl Image {
     }
 }
 
+/// A set of released segments.
+pub(crate) fn released(ranges: &[(u64, u64)]) -> Released {
+    let mut numbers = Released::default();
+    for &(first, last) in ranges {
+        numbers.add(NumberRange { first, last });
+    }
+    numbers
+}
+
 /// One entry of each kind, in a legal order.
 pub(crate) fn one_of_each() -> Vec<Entry> {
     let bucket = BucketName::parse("bucket").expect("legal");
@@ -225,6 +235,10 @@ pub(crate) fn one_of_each() -> Vec<Entry> {
         },
         Entry::Deleted { stream, epoch },
         Entry::BucketDeleted(bucket),
+        Entry::Released {
+            log: LOG,
+            numbers: released(&[(1, 4), (6, 6)]),
+        },
     ]
 }
 

@@ -169,7 +169,7 @@ impl Shard {
         self.bucket_step(change);
     }
 
-    fn tell_peers(&mut self, message: &PeerMessage) {
+    pub(super) fn tell_peers(&mut self, message: &PeerMessage) {
         let others = (0..self.config.cores())
             .map(CoreId)
             .filter(|core| *core != self.config.core);
@@ -219,11 +219,12 @@ impl Shard {
         }
     }
 
-    /// An entry about a bucket is durable.
+    /// An entry that belongs to no stream is durable.
     pub(super) fn bucket_durable(&mut self, entry: &Entry) {
         match entry {
             Entry::BucketPut(info) => self.bucket_known(info.clone()),
             Entry::BucketDeleted(name) => self.buckets.remove(name),
+            Entry::Released { log, numbers } => self.released_durable(*log, numbers),
             Entry::Batch(_)
             | Entry::Led(_)
             | Entry::Fence { .. }
@@ -269,6 +270,8 @@ impl Shard {
             PeerMessage::BucketReopen { name } => {
                 self.buckets.closed.remove(&name);
             }
+            PeerMessage::Released { file } => self.let_segment_go(from, file),
+            PeerMessage::LetGo { file } => self.segment_let_go(file),
             PeerMessage::Take(handover) => self.take(from, *handover),
             PeerMessage::Taken { id, epoch } => self.taken(id, epoch),
             PeerMessage::LedAt { name, core, epoch } => self.led_at(name, core, epoch),

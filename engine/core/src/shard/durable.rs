@@ -64,6 +64,8 @@ impl Shard {
                     self.fatal(error);
                 }
             }
+            OpOwner::Recycle(file) => self.recycled(file, result),
+            OpOwner::LetGo { to, file } => self.tell_let_go(to, file, result),
             OpOwner::Reader(reader) => self.handle_read(reader, token, result),
         }
     }
@@ -145,7 +147,8 @@ impl Shard {
             | Entry::Fence { .. }
             | Entry::Settings { .. }
             | Entry::BucketPut(_)
-            | Entry::BucketDeleted(_) => {}
+            | Entry::BucketDeleted(_)
+            | Entry::Released { .. } => {}
         }
     }
 

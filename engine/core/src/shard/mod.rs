@@ -29,6 +29,7 @@ mod list;
 mod moves;
 mod open;
 mod read;
+mod recycle;
 mod request;
 mod retain;
 mod session;
@@ -45,16 +46,18 @@ use crate::entry::Entry;
 use crate::event::{Event, ReaderKey, SessionKey};
 use crate::reader::Reader;
 use crate::reader::recent::Recent;
+use crate::released::Released;
 use crate::segment::LogEnd;
 use crate::state::StreamState;
 use durable::Held;
 use moves::{Away, Move};
-use nova_model::ids::{SegmentNumber, StreamId};
+use nova_model::ids::{LogId, SegmentNumber, StreamId};
 use nova_model::limits::PENDING_ANSWERS_MAX;
 use nova_model::names::{BucketName, StreamName};
 use nova_model::placement::stream_home;
 use nova_model::request::BucketInfo;
 use nova_model::{Code, CoreId, Epoch, Facts, Instant, Now, Refusal};
+use recycle::Recycling;
 use retain::Retention;
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -68,6 +71,8 @@ pub struct ShardStart {
     pub next_number: SegmentNumber,
     /// The sealed indexes of all logs of the star.
     pub indexes: Arc<StarIndexes>,
+    /// What was released of each log.
+    pub released: BTreeMap<LogId, Released>,
     /// The buckets, as the home's log has them.
     pub buckets: BTreeMap<BucketName, BucketInfo>,
 }
@@ -91,6 +96,7 @@ pub struct Shard {
     moving: BTreeMap<StreamId, Move>,
     away: BTreeMap<StreamName, Away>,
     retention: Retention,
+    recycling: Recycling,
     gate: Gate<Held>,
     durable: Ticket,
     events: VecDeque<Event>,
@@ -108,6 +114,8 @@ enum OpOwner {
     Index(SegmentFile),
     Finish,
     Reader(ReaderKey),
+    Recycle(SegmentFile),
+    LetGo { to: CoreId, file: SegmentFile },
 }
 
 impl Shard {
@@ -138,6 +146,7 @@ impl Shard {
             moving: BTreeMap::new(),
             away: BTreeMap::new(),
             retention: Retention::default(),
+            recycling: Recycling::new(start.released),
             gate: Gate::new(),
             durable: Ticket(0),
             events: VecDeque::new(),
@@ -192,6 +201,7 @@ impl Shard {
             indexes: &self.indexes,
             streams: &self.streams,
             buckets: &self.buckets,
+            recycling: &self.recycling,
         };
         if let Some(op) = self.log.poll(now, token, &statements) {
             self.last_token = token;
@@ -214,12 +224,13 @@ impl Shard {
     /// When [`Shard::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let heartbeat = self.heartbeats.first().map(|(at, _)| *at);
-        let retention = self.is_ready.then(|| self.retention.deadline());
+        let forgetting = self.retention.deadline().min(self.recycling.deadline());
+        let forgetting = self.is_ready.then_some(forgetting);
         [
             self.log.deadline(),
             self.streams.deadline(),
             heartbeat,
-            retention,
+            forgetting,
         ]
         .into_iter()
         .flatten()
@@ -234,6 +245,7 @@ impl Shard {
         }
         self.send_heartbeats(now);
         self.retain(now);
+        self.look_for_dead_segments(now);
     }
 
     fn ask(&mut self, owner: OpOwner, op: DiskOp) -> OpToken {
@@ -285,6 +297,7 @@ struct ShardStatements<'a> {
     indexes: &'a Indexes,
     streams: &'a Streams,
     buckets: &'a Buckets,
+    recycling: &'a Recycling,
 }
 
 impl Statements for ShardStatements<'_> {
@@ -306,13 +319,17 @@ impl Statements for ShardStatements<'_> {
         Some(state)
     }
 
-    fn previous(&self, stream: StreamId, segment: SegmentFile) -> Option<SegmentFile> {
-        if let Some(state) = self.indexes.active().and_then(|index| index.stream(stream)) {
+    fn previous(&self, statement: &StreamState, segment: SegmentFile) -> Option<SegmentFile> {
+        let id = statement.id;
+        let stated = self.indexes.active().filter(|index| index.has_records(id));
+        if let Some(state) = stated.and_then(|index| index.stream(id)) {
             return state.previous;
         }
-        self.stream(stream)
-            .records_in
-            .filter(|file| *file != segment)
+        match self.streams.get(id) {
+            Some(stream) => stream.records_in.filter(|file| *file != segment),
+            // Stated anew on behalf of one at rest.
+            None => statement.previous,
+        }
     }
 
     fn preamble(&self, segment: SegmentFile) -> Vec<Entry> {
@@ -325,10 +342,14 @@ impl Statements for ShardStatements<'_> {
             segment,
             "the active index is that of the segment"
         );
-        if self.config.core != CoreId(0) || !active.is_empty() {
+        if !active.is_empty() {
             return Vec::new();
         }
-        self.buckets.preamble()
+        let mut preamble = self.recycling.preamble();
+        if self.config.core == CoreId(0) {
+            preamble.extend(self.buckets.preamble());
+        }
+        preamble
     }
 }
 

@@ -133,9 +133,9 @@ impl Shard {
                 false,
             )),
             ReadStart::Timestamp(time) => {
-                let newest = stream.records_in;
+                let newest = stream.records_in.filter(|_| first < tail.sequence);
                 let located = match newest {
-                    Some(file) => self.indexes.locate_time(id, file, time)?,
+                    Some(file) => self.indexes.locate_time(id, file, time, first)?,
                     None => None,
                 };
                 Ok(located.map_or((tail.sequence, false), |at| (at.max(first), true)))

@@ -342,6 +342,16 @@ impl Shard {
             | DiskResult::Mapped(_)
             | DiskResult::Finished => unreachable!("a read brings bytes"),
         };
+        let reader = &self.readers[&key];
+        let (next, trimmed_to) = (
+            reader.cursor.next(),
+            self.stream(reader.stream).marks.trimmed(),
+        );
+        // The file may have been recycled under a read of what was trimmed meanwhile.
+        let refusal = match next < trimmed_to {
+            true => trimmed(trimmed_to),
+            false => refusal,
+        };
         self.end_reader(key, Event::ReaderFailed(key, refusal));
     }
 

@@ -86,8 +86,8 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
     let is_stable = around.is_stable(&name);
     let is_lasting = is_stable || around.entities().contains(&name);
     let request = match (around.rng.below(22), known) {
-        (0..=6, Some(id)) => return append(around, &name, id, stamp),
-        (7, Some(id)) if is_stable => trim(around, name, id),
+        (0..=5, Some(id)) => return append(around, &name, id, stamp),
+        (6..=7, Some(id)) if is_stable => trim(around, name, id),
         (8, Some(id)) if is_lasting => fence(around, name, id),
         (9, Some(_)) if !is_lasting => {
             around.oracle.history.ask_delete(&name);
@@ -181,7 +181,11 @@ fn token(around: &mut Surroundings<'_>, id: StreamId) -> Option<FencingToken> {
 
 fn trim(around: &mut Surroundings<'_>, name: StreamName, id: StreamId) -> Request {
     let tail = around.oracle.history.floor(id);
-    let first = around.rng.below(tail / 2 + 2);
+    // Often all but the last ones, so that segments become free.
+    let first = match around.rng.chance(50) {
+        true => tail.saturating_sub(around.rng.below(5)),
+        false => around.rng.below(tail / 2 + 2),
+    };
     around.oracle.history.ask_trim(id, first);
     Request::Trim {
         name,

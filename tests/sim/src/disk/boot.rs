@@ -8,7 +8,6 @@ use crate::rng::Rng;
 use bytes::Bytes;
 use nova_core::disk::{BootDisk, DiskError, DiskFailure, LogListing, Mapped, SegmentFile};
 use nova_model::LogId;
-use nova_model::limits::SPARE_SEGMENTS_MAX;
 use std::sync::Arc;
 
 /// Storage of one recovery.
@@ -127,16 +126,6 @@ impl BootDisk for Boot<'_> {
     }
 
     fn recycle(&mut self, file: SegmentFile) -> Result<(), DiskError> {
-        self.call("recycle", file, |disk| {
-            disk.indexes.remove(&file);
-            let inode = disk.segments.remove(&file);
-            disk.late.retain(|late| Some(late.inode) != inode);
-            let spares = disk.spares.entry(file.log).or_default();
-            if let Some(inode) = inode
-                && spares.len() < SPARE_SEGMENTS_MAX
-            {
-                spares.push(inode);
-            }
-        })
+        self.call("recycle", file, |disk| disk.recycle(file))
     }
 }

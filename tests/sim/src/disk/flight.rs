@@ -40,6 +40,8 @@ pub(super) enum Act {
         inode: Inode,
         length: u64,
     },
+    Recycle,
+    LetGo,
 }
 
 impl Flight {
@@ -56,6 +58,8 @@ impl Flight {
             Act::Read { length, .. } => ("read", *length),
             Act::StoreIndex { bytes } => ("index", bytes.len()),
             Act::Finish { .. } => ("finish", 0),
+            Act::Recycle => ("recycle", 0),
+            Act::LetGo => ("let go", 0),
         }
     }
 
@@ -68,7 +72,11 @@ impl Flight {
     pub fn offset(&self) -> u64 {
         match &self.act {
             Act::Write { offset, .. } | Act::Read { offset, .. } => *offset,
-            Act::Create { .. } | Act::StoreIndex { .. } | Act::Finish { .. } => 0,
+            Act::Create { .. }
+            | Act::StoreIndex { .. }
+            | Act::Finish { .. }
+            | Act::Recycle
+            | Act::LetGo => 0,
         }
     }
 
@@ -76,7 +84,11 @@ impl Flight {
     pub fn bytes(&self) -> &[u8] {
         match &self.act {
             Act::Write { bytes, .. } | Act::StoreIndex { bytes } => bytes,
-            Act::Create { .. } | Act::Read { .. } | Act::Finish { .. } => &[],
+            Act::Create { .. }
+            | Act::Read { .. }
+            | Act::Finish { .. }
+            | Act::Recycle
+            | Act::LetGo => &[],
         }
     }
 }
@@ -127,6 +139,14 @@ impl SimDisk {
             DiskOp::StoreIndex { file, bytes } => Flight {
                 file,
                 act: Act::StoreIndex { bytes },
+            },
+            DiskOp::Recycle { file } => Flight {
+                file,
+                act: Act::Recycle,
+            },
+            DiskOp::LetGo { file } => Flight {
+                file,
+                act: Act::LetGo,
             },
             DiskOp::FinishSegment { file, length } => {
                 let inode = self.segments[&file];
@@ -196,6 +216,11 @@ impl SimDisk {
                 self.cut(inode, length);
                 DiskResult::Finished
             }
+            Act::Recycle => {
+                self.recycle(file);
+                DiskResult::Finished
+            }
+            Act::LetGo => DiskResult::Finished,
         }
     }
 

@@ -24,6 +24,7 @@ pub use flight::Flight;
 
 use bytes::Bytes;
 use nova_core::disk::{DiskError, DiskFailure, Mapped, SegmentFile};
+use nova_model::limits::SPARE_SEGMENTS_MAX;
 use nova_model::{Incarnation, LogId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -175,6 +176,19 @@ impl SimDisk {
         let file = self.inodes.get_mut(&inode).expect("an open file is there");
         if file.len() != length as usize {
             Arc::make_mut(file).resize(length as usize, 0);
+        }
+    }
+
+    /// Removes a segment's index and makes its file a spare one.
+    fn recycle(&mut self, file: SegmentFile) {
+        self.indexes.remove(&file);
+        let inode = self.segments.remove(&file);
+        self.late.retain(|late| Some(late.inode) != inode);
+        let spares = self.spares.entry(file.log).or_default();
+        if let Some(inode) = inode
+            && spares.len() < SPARE_SEGMENTS_MAX
+        {
+            spares.push(inode);
         }
     }
 

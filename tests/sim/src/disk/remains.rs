@@ -109,8 +109,12 @@ impl SimDisk {
         }
     }
 
-    /// An act on names is there or not.
+    /// An act on names is there or not. A segment that is recycled may have lost its index alone.
     fn end_name_act(&mut self, flight: Flight, rng: &mut Rng) {
+        if matches!(flight.act, Act::Recycle) && rng.chance(50) {
+            self.indexes.remove(&flight.file);
+            return;
+        }
         if rng.chance(50) && !matches!(flight.act, Act::Read { .. }) {
             self.complete(flight);
         }

@@ -11,7 +11,7 @@ use crate::disk::SimDisk;
 use crate::disk::boot::Boot;
 use crate::rng::Rng;
 use nova_core::planted::PlantedBugs;
-use nova_core::recovery::{RecoveredLog, RecoveryOptions, recover};
+use nova_core::recovery::{RecoveredLog, RecoveryOptions, reconcile, recover};
 use nova_core::{Shard, ShardConfig, ShardStart, StarIndexes};
 use nova_model::names::BucketName;
 use nova_model::request::BucketInfo;
@@ -77,6 +77,16 @@ pub fn boot(disk: &mut SimDisk, plan: &BootPlan, life: Life, rng: Rng) -> BootEn
             Err(error) => return BootEnd::Refused(format!("{log} is refused: {error}")),
         }
     }
+    let options = RecoveryOptions {
+        allow_corrupt: plan.allow_corrupt,
+        closing: None,
+        planted: plan.planted,
+    };
+    match reconcile(&mut storage, &mut recovered, options) {
+        Ok(()) => {}
+        Err(_) if storage.is_crashed() => return BootEnd::Died,
+        Err(error) => return BootEnd::Refused(error.to_string()),
+    }
     match shards(plan, incarnation, &recovered) {
         Ok(shards) => {
             let cores = (0..).map(CoreId).zip(shards);
@@ -118,6 +128,7 @@ fn shards(
             end: log.end,
             next_number: log.next_number,
             indexes: Arc::clone(&indexes),
+            released: log.released.clone(),
             buckets: buckets.clone(),
         };
         Shard::new(config, start)

@@ -210,6 +210,10 @@ impl Core {
                     let text = format!("an index was not stored: {file}: {error}");
                     return Err(TurnEnd::Wrong(text));
                 }
+                Event::NotRecycled(file, error) => {
+                    let text = format!("a segment was not recycled: {file}: {error}");
+                    return Err(TurnEnd::Wrong(text));
+                }
                 event => self.ends.answer(event),
             }
         }

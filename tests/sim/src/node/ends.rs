@@ -193,7 +193,11 @@ impl Ends {
             Event::AppendedOnce(caller, _) | Event::Answered(caller, _) => {
                 return self.answer_caller(*caller, &event);
             }
-            Event::Ready | Event::Peer(..) | Event::Fatal(_) | Event::IndexNotStored(..) => {
+            Event::Ready
+            | Event::Peer(..)
+            | Event::Fatal(_)
+            | Event::IndexNotStored(..)
+            | Event::NotRecycled(..) => {
                 unreachable!("the core keeps these")
             }
         };

@@ -1,0 +1,380 @@
+//! Space is given back: a segment that nobody needs any more is released, and its file recycled.
+//!
+//! ```text
+//!   look at each stream of the segment     its records are not all trimmed: next segment
+//!     v nothing of it is read any more
+//!   state anew what is stated here last    in the active segment, a few a turn
+//!     v durable
+//!   Released                               in the log: recovery accepts that gap
+//!     v durable
+//!   every core lets go of it               index forgotten, handle closed
+//!     v
+//!   Recycle                                the file is a spare one, or removed
+//! ```
+//! A stop at any place leaves a segment that is looked at again, or a released one of which the
+//! next start removes what is left.
+//!
+//! # Invariants
+//! - A segment with a record at or behind its stream's durable trim point is not released, nor one
+//!   with the newest statement of a stream.
+//! - A statement of a deletion goes only when no older statement is left that it hides.
+//! - A file is recycled only after its release is durable and no core uses it.
+//! - A log's last segment with groups is never released: the release itself is in a later one.
+//!
+//! # Not here
+//! - What is trimmed: requests, and [`super::retain`].
+
+use super::{OpOwner, Shard};
+use crate::catalog::indexes::Found;
+use crate::commit::gate::Ticket;
+use crate::disk::{DiskOp, DiskResult, SegmentFile};
+use crate::entry::Entry;
+use crate::event::{Event, PeerMessage};
+use crate::index::SealedIndex;
+use crate::planted::PlantedBug;
+use crate::released::{NumberRange, Released};
+use crate::state::StreamState;
+use nova_model::ids::LogId;
+use nova_model::limits::{
+    FORGET_PAUSE_US, FORGET_STEPS_MAX, RESTATED_BYTES_MAX, RESTATED_MAX, WRITER_BATCHES_MAX,
+};
+use nova_model::{CoreId, Instant, Now};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Segments on their way out.
+pub(super) struct Recycling {
+    due: Instant,
+    /// What was released of each log, as it is durable.
+    released: BTreeMap<LogId, Released>,
+    /// Segments to look at in the look at hand, oldest first.
+    queue: VecDeque<Arc<SealedIndex>>,
+    check: Option<Check>,
+    /// The row that kept a segment when it was looked at last: it is looked at first.
+    keepers: BTreeMap<SegmentFile, usize>,
+    /// Cores that may still use a released segment.
+    going: BTreeMap<SegmentFile, u16>,
+}
+
+/// A segment that is looked at, row by row.
+struct Check {
+    index: Arc<SealedIndex>,
+    begin: usize,
+    looked: usize,
+    pass: Pass,
+}
+
+/// What is done with a segment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// Nothing was found so far that keeps it; so many statements must be written anew.
+    Look { to_state: usize },
+    /// Nothing keeps it but statements, which are written anew.
+    State(Ticket),
+    /// What was written is on its way to the disk.
+    Wait(Ticket),
+    /// Its release is on its way to the disk.
+    Release(Ticket),
+}
+
+/// What a stream asks of a segment.
+enum Verdict {
+    /// Nothing.
+    Free,
+    /// To stay, at least for the moment.
+    Keep,
+    /// To be stated elsewhere first.
+    State(Box<StreamState>),
+}
+
+/// How a step ended.
+enum Step {
+    More,
+    /// Enough for this turn.
+    Pause,
+    /// Nothing more in this look.
+    Done,
+}
+
+impl Recycling {
+    pub(super) fn new(released: BTreeMap<LogId, Released>) -> Recycling {
+        Recycling {
+            due: Instant::default(),
+            released,
+            queue: VecDeque::new(),
+            check: None,
+            keepers: BTreeMap::new(),
+            going: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.due
+    }
+
+    /// What the first group of a segment states.
+    pub(super) fn preamble(&self) -> Vec<Entry> {
+        let stated = self.released.iter();
+        let stated = stated.map(|(log, numbers)| Entry::Released {
+            log: *log,
+            numbers: numbers.clone(),
+        });
+        stated.collect()
+    }
+}
+
+impl Shard {
+    /// Does a bounded piece of looking for segments that can go, if it is time.
+    pub(super) fn look_for_dead_segments(&mut self, now: Now) {
+        if !self.is_ready || self.recycling.due > now.instant {
+            return;
+        }
+        let (mut steps, mut stated) = (FORGET_STEPS_MAX, (0, 0));
+        while steps > 0 {
+            match self.recycle_step(&mut steps, &mut stated) {
+                Step::More => {}
+                Step::Pause => break,
+                Step::Done => {
+                    self.recycling.due = now.instant.plus_us(self.config.forget_us);
+                    self.queue_segments();
+                    return;
+                }
+            }
+        }
+        self.recycling.due = now.instant.plus_us(FORGET_PAUSE_US);
+    }
+
+    /// The segments that may go: of this core's log, and of logs that no core writes any more.
+    fn queue_segments(&mut self) {
+        let is_finishing = |owner: &OpOwner| *owner == OpOwner::Finish;
+        if self.owners.values().any(is_finishing) {
+            return;
+        }
+        let (core, cores) = (self.config.core.0, self.config.cores());
+        let is_mine = |log: LogId| log.0 == core || (log.0 >= cores && log.0 % cores == core);
+        let going = &self.recycling.going;
+        let queue = self.indexes.recyclable(is_mine);
+        let queue = queue.filter(|index| !going.contains_key(&index.file()));
+        self.recycling.queue = queue.collect();
+    }
+
+    fn recycle_step(&mut self, steps: &mut usize, stated: &mut (usize, usize)) -> Step {
+        let Some(check) = self.recycling.check.take() else {
+            let Some(index) = self.recycling.queue.pop_front() else {
+                return Step::Done;
+            };
+            *steps = steps.saturating_sub(1);
+            let begin = self.recycling.keepers.get(&index.file()).copied();
+            self.recycling.check = Some(Check {
+                index,
+                begin: begin.unwrap_or(0),
+                looked: 0,
+                pass: Pass::Look { to_state: 0 },
+            });
+            return Step::More;
+        };
+        match check.pass {
+            Pass::Wait(ticket) | Pass::Release(ticket) if ticket > self.durable => {
+                self.recycling.check = Some(check);
+                Step::Pause
+            }
+            Pass::Release(_) => Step::More,
+            Pass::Wait(_) => {
+                self.recycling.check = Some(check.again(Pass::Look { to_state: 0 }));
+                Step::More
+            }
+            Pass::State(_) if stated.0 >= RESTATED_MAX || stated.1 >= RESTATED_BYTES_MAX => {
+                self.recycling.check = Some(check);
+                Step::Pause
+            }
+            Pass::Look { .. } | Pass::State(_) => {
+                *steps = steps.saturating_sub(self.indexes.depth());
+                self.look_at_row(check, stated);
+                Step::More
+            }
+        }
+    }
+
+    /// Looks at the next row; a segment that stays is not gone on with.
+    fn look_at_row(&mut self, mut check: Check, stated: &mut (usize, usize)) {
+        let rows = check.index.streams();
+        if check.looked == rows {
+            return self.looked_at_all(check);
+        }
+        let row = (check.begin + check.looked) % rows;
+        check.looked += 1;
+        let Ok(Some(state)) = check.index.nth(row) else {
+            return;
+        };
+        match (self.judge_row(&check.index, &state), &mut check.pass) {
+            (Verdict::Free, _) => {}
+            (Verdict::Keep, _) => {
+                self.recycling.keepers.insert(check.index.file(), row);
+                return;
+            }
+            (Verdict::State(_), Pass::Look { to_state }) => *to_state += 1,
+            (Verdict::State(state), Pass::State(ticket)) => {
+                stated.0 += 1;
+                stated.1 += 512 + state.writers.len() * WRITER_BATCHES_MAX * 64;
+                *ticket = self.log.push(Entry::Led(state));
+            }
+            (Verdict::State(_), Pass::Wait(_) | Pass::Release(_)) => {}
+        }
+        self.recycling.check = Some(check);
+    }
+
+    fn looked_at_all(&mut self, check: Check) {
+        let next = match check.pass {
+            Pass::Look { to_state: 0 } => {
+                let Some(ticket) = self.release_segment(check.index.file()) else {
+                    return;
+                };
+                Pass::Release(ticket)
+            }
+            Pass::Look { .. } => Pass::State(Ticket(0)),
+            Pass::State(ticket) => Pass::Wait(ticket),
+            Pass::Wait(_) | Pass::Release(_) => return,
+        };
+        self.recycling.check = Some(check.again(next));
+    }
+
+    fn judge_row(&self, index: &SealedIndex, state: &StreamState) -> Verdict {
+        let name = &state.name;
+        if let Some(id) = self.streams.find(name) {
+            let is_settled = self.stream(id).last_ticket <= self.durable;
+            if !is_settled || self.check_moving(id).is_err() {
+                return Verdict::Keep;
+            }
+        }
+        let (Ok(Some(found)), Ok(has_records)) =
+            (self.indexes.find(name), index.has_records(state.id))
+        else {
+            return Verdict::Keep;
+        };
+        let Found {
+            state: newest,
+            stated_in,
+            ..
+        } = found;
+        if newest.id != state.id {
+            return Verdict::Free;
+        }
+        let is_read = has_records && !newest.deleted && newest.trimmed < state.tail.sequence;
+        if is_read {
+            return Verdict::Keep;
+        }
+        if stated_in != index.file() || self.config.planted.has(PlantedBug::NotStatedAnew) {
+            return Verdict::Free;
+        }
+        if newest.deleted && self.hides_nothing(index, &newest) {
+            return Verdict::Free;
+        }
+        if self.config.cores() > 1 && !self.is_here(name) {
+            return Verdict::Keep;
+        }
+        let mut statement = newest;
+        if has_records || statement.trimmed == statement.tail.sequence {
+            statement.previous = None;
+        }
+        Verdict::State(Box::new(statement))
+    }
+
+    /// Whether nothing older is stated under the name of a deleted stream. Another core may have
+    /// stated it in this start, which shows only when that segment is sealed; in an earlier start
+    /// all of it is known.
+    fn hides_nothing(&self, index: &SealedIndex, deleted: &StreamState) -> bool {
+        let is_all_known =
+            self.config.cores() == 1 || index.id().incarnation != self.config.incarnation;
+        is_all_known
+            && !self
+                .indexes
+                .is_stated_elsewhere(&deleted.name, index.file())
+    }
+
+    /// Writes down that a segment is given up.
+    fn release_segment(&mut self, file: SegmentFile) -> Option<Ticket> {
+        let mut numbers = self.recycling.released.get(&file.log).cloned();
+        let mut numbers = numbers.take().unwrap_or_default();
+        if numbers.is_full() {
+            return None;
+        }
+        let number = file.number.0;
+        let below = self.indexes.number_below(file).map(|number| number.0);
+        let below = below.max(numbers.last_below(number)).unwrap_or(0);
+        numbers.add(NumberRange {
+            first: below + 1,
+            last: number,
+        });
+        let log = file.log;
+        if self.config.planted.has(PlantedBug::RecycledEarly) {
+            self.released_durable(log, &numbers);
+        }
+        Some(self.log.push(Entry::Released { log, numbers }))
+    }
+
+    /// Segments are released: all cores let go of them, then they are recycled.
+    pub(super) fn released_durable(&mut self, log: LogId, numbers: &Released) {
+        let known = self.recycling.released.entry(log).or_default();
+        known.add_all(numbers);
+        let known = known.clone();
+        let gone = self.indexes.let_go(log, |number| known.contains(number.0));
+        for file in gone {
+            self.forget_segment(file);
+            self.recycling.keepers.remove(&file);
+            self.recycling.going.insert(file, self.config.cores());
+            self.tell_peers(&PeerMessage::Released { file });
+            self.segment_let_go(file);
+        }
+    }
+
+    /// Nothing in memory leads to the segment any more.
+    fn forget_segment(&mut self, file: SegmentFile) {
+        self.streams.forget_segment(file);
+    }
+
+    /// Another core has released a segment.
+    pub(super) fn let_segment_go(&mut self, from: CoreId, file: SegmentFile) {
+        self.indexes
+            .let_go(file.log, |number| number == file.number);
+        self.forget_segment(file);
+        self.ask(OpOwner::LetGo { to: from, file }, DiskOp::LetGo { file });
+    }
+
+    /// No handle is open here any more on a segment that another core has released.
+    pub(super) fn tell_let_go(&mut self, to: CoreId, file: SegmentFile, result: DiskResult) {
+        if let DiskResult::Failed(error) = result {
+            self.events.push_back(Event::NotRecycled(file, error));
+        }
+        let message = PeerMessage::LetGo { file };
+        self.events.push_back(Event::Peer(to, message));
+    }
+
+    /// One core less uses a released segment.
+    pub(super) fn segment_let_go(&mut self, file: SegmentFile) {
+        let Some(users) = self.recycling.going.get_mut(&file) else {
+            return;
+        };
+        *users -= 1;
+        if *users == 0 {
+            self.ask(OpOwner::Recycle(file), DiskOp::Recycle { file });
+        }
+    }
+
+    /// The file of a segment is a spare one, or gone.
+    pub(super) fn recycled(&mut self, file: SegmentFile, result: DiskResult) {
+        self.recycling.going.remove(&file);
+        if let DiskResult::Failed(error) = result {
+            self.events.push_back(Event::NotRecycled(file, error));
+        }
+    }
+}
+
+impl Check {
+    fn again(self, pass: Pass) -> Check {
+        Check {
+            looked: 0,
+            pass,
+            ..self
+        }
+    }
+}
