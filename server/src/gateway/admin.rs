@@ -6,6 +6,7 @@ use super::refuse::Refused;
 use super::star_shapes::{MoveShape, PlacementShape, RebalancedShape, StarShape, StatusShape};
 use super::state::Gateway;
 use super::streams::unexpected;
+use super::whole::CoreNumber;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -59,13 +60,13 @@ pub(crate) async fn status(
 #[schema(as = CoreSet)]
 pub(crate) struct CoresBody {
     /// The number of a core.
-    core: Option<u16>,
+    core: Option<CoreNumber>,
 }
 
 impl CoresBody {
     fn cores(self) -> CoreSet {
         match self.core {
-            Some(core) => CoreSet::One(CoreId(core)),
+            Some(core) => CoreSet::One(core.0),
             None => CoreSet::All,
         }
     }

@@ -48,11 +48,12 @@ pub(crate) const HEADERS: [&str; 6] = [
         ("key" = KeyParam, Path, description = "The key, percent-encoded as one segment"),
         ("nova-match-seq" = Option<Whole>, Header,
             description = "The sequence number that the first record must get"),
-        ("nova-fence" = Option<String>, Header, description = "The fencing token held"),
-        ("nova-writer-id" = Option<String>, Header,
+        ("nova-fence" = Option<String>, Header, max_length = 36,
+            description = "The fencing token held"),
+        ("nova-writer-id" = Option<String>, Header, pattern = "^[0-9a-f]{32}$",
             description = "The writer that numbers its batches, 32 hexadecimal digits"),
         ("nova-writer-seq" = Option<Whole>, Header, description = "The writer's own number"),
-        ("nova-stream-id" = Option<String>, Header,
+        ("nova-stream-id" = Option<String>, Header, pattern = "^[0-9a-f]{32}$",
             description = "The incarnation that the stream must be"),
         ("nova-timestamp" = Option<Whole>, Header,
             description = "The client's time of the one record, for octets alone"),
@@ -147,11 +148,11 @@ impl Terms {
             }),
             (Some(_), None) => {
                 let message = "a writer id goes with the writer's own number of the batch";
-                return Err(Refused::form("writer_seq", message));
+                return Err(Refused::contradiction("writer_seq", message));
             }
             (None, Some(_)) => {
                 let message = "a writer's number goes with its writer id";
-                return Err(Refused::form("writer_id", message));
+                return Err(Refused::contradiction("writer_id", message));
             }
         };
         let stream_id = self.stream_id.map(|id| stream_id_of(&id)).transpose()?;
@@ -173,7 +174,7 @@ fn understand(
 ) -> Result<(OneShotAppend, EncodedBatch), Refused> {
     if kind != Kind::Octets && said.timestamp.is_some() {
         let message = "the time of a record stands in the record";
-        return Err(Refused::form(TIMESTAMP, message));
+        return Err(Refused::contradiction(TIMESTAMP, message));
     }
     let (said, records) = match kind {
         Kind::Json => {
@@ -195,7 +196,7 @@ fn encode(records: &[Record]) -> Result<EncodedBatch, Refused> {
     if records.is_empty() {
         return Err(Refused::form("records", "a batch has at least one record"));
     }
-    EncodedBatch::encode(records).map_err(Refused::malformed)
+    EncodedBatch::encode(records).map_err(Refused::from)
 }
 
 /// What must hold of a stream, from its texts.
@@ -205,7 +206,7 @@ pub(crate) fn conditions(
 ) -> Result<Conditions, Refused> {
     let fence = fence.map(FencingToken::parse).transpose();
     Ok(Conditions {
-        fence: fence.map_err(Refused::malformed)?,
+        fence: fence.map_err(Refused::from)?,
         match_sequence: match_seq.map(|whole| SequenceNumber(whole.0)),
     })
 }
@@ -230,7 +231,7 @@ fn one<T>(header: Option<T>, body: Option<T>, field: &str) -> Result<Option<T>, 
     match (header, body) {
         (Some(_), Some(_)) => {
             let message = format!("{field} is in the body and in a header");
-            Err(Refused::form(field, message))
+            Err(Refused::contradiction(field, message))
         }
         (header, body) => Ok(header.or(body)),
     }

@@ -19,7 +19,7 @@ fn judged(kind: Kind, said: &[(&'static str, &str)], body: &str) -> Result<OneSh
     let read = || {
         let terms = Terms::of_headers(&headers(said))?;
         let body = Received::new(body.to_owned().into());
-        let name = StreamName::parse("b/k").map_err(Refused::malformed)?;
+        let name = StreamName::parse("b/k").map_err(Refused::from)?;
         Ok(understand(name, kind, terms, &body)?.0)
     };
     read().map_err(|refused: Refused| match &refused.refusal().facts {
@@ -53,6 +53,9 @@ fn terms_are_said_in_the_body_or_in_headers() {
     assert_eq!(by_body.writer.unwrap().sequence, 3);
 }
 
+/// A kind of body, headers, a body, and the field that is wrong.
+type Case<'a> = (Kind, &'a [(&'static str, &'a str)], &'a str, &'a str);
+
 #[test]
 fn what_is_said_wrongly_is_refused_by_its_field() {
     let plain = r#"{"records":[{"body":"a"}]}"#;
@@ -62,7 +65,7 @@ fn what_is_said_wrongly_is_refused_by_its_field() {
         "f".repeat(37)
     );
     let id = "0123456789ABCDEF0123456789ABCDEF";
-    let cases: [(Kind, &[(&'static str, &str)], &str, &str); 12] = [
+    let cases: [Case<'_>; 12] = [
         (Kind::Json, &[(MATCH_SEQ, "1")], matched, "match_seq"),
         (Kind::Json, &[(MATCH_SEQ, "x")], plain, MATCH_SEQ),
         (Kind::Json, &[(MATCH_SEQ, "")], plain, MATCH_SEQ),

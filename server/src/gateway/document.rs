@@ -4,6 +4,7 @@ use super::refuse;
 use nova_model::limits::{BUCKET_NAME_BYTES_MAX, STREAM_KEY_BYTES_MAX};
 use nova_model::{Code, Facts, Refusal};
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Content, Info, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema};
@@ -21,6 +22,44 @@ pub(crate) fn base() -> OpenApi {
     OpenApi::builder().info(info).build()
 }
 
+/// The document as it is served.
+pub(crate) fn finish(api: &OpenApi) -> Value {
+    let mut document = serde_json::to_value(api).expect("the document is plain data");
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (_, path) in paths {
+        for (_, operation) in path.as_object_mut().into_iter().flatten() {
+            let parameters = operation.get_mut("parameters");
+            for parameter in parameters
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten()
+            {
+                if let Some(schema) = parameter.get_mut("schema") {
+                    without_null(schema);
+                }
+            }
+        }
+    }
+    document
+}
+
+/// What may be left out of a query or a header is never null there.
+fn without_null(schema: &mut Value) {
+    let is_null = |value: &Value| value == "null" || value["type"] == "null";
+    if let Some(kinds) = schema.get_mut("type").and_then(Value::as_array_mut) {
+        kinds.retain(|kind| !is_null(kind));
+        if let [kind] = &mut kinds[..] {
+            schema["type"] = kind.take();
+        }
+    }
+    if let Some(kinds) = schema.get_mut("oneOf").and_then(Value::as_array_mut) {
+        kinds.retain(|kind| !is_null(kind));
+        if let [kind] = &mut kinds[..] {
+            *schema = kind.take();
+        }
+    }
+}
+
 /// Why a request was not done.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Problem {
@@ -35,7 +74,7 @@ pub(crate) struct Problem {
     /// What programs want to know: the field that is wrong and its limit, the actual tail, the
     /// token that is installed...
     #[schema(value_type = Object)]
-    facts: serde_json::Value,
+    facts: Value,
 }
 
 /// All answers that are no success.
@@ -51,7 +90,7 @@ impl IntoResponses for Problems {
             ),
             ("5XX", "The star cannot do it", lost_sample()),
         ];
-        let problem = |description: &str, sample: serde_json::Value| {
+        let problem = |description: &str, sample: Value| {
             let schema = Ref::from_schema_name("Problem");
             let content = Content::builder()
                 .schema(Some(schema))
@@ -69,7 +108,7 @@ impl IntoResponses for Problems {
     }
 }
 
-fn refuse_sample() -> serde_json::Value {
+fn refuse_sample() -> Value {
     let tail = nova_model::Position {
         sequence: nova_model::SequenceNumber(7),
         timestamp: nova_model::Timestamp(1_796_001_866_000_000),
@@ -78,7 +117,7 @@ fn refuse_sample() -> serde_json::Value {
     refuse::as_json(&Refusal::new(Code::SeqMismatch, message).with(Facts::Tail(tail)))
 }
 
-fn lost_sample() -> serde_json::Value {
+fn lost_sample() -> Value {
     refuse::as_json(&Refusal::new(Code::Draining, "the star is stopping"))
 }
 

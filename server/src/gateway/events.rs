@@ -14,8 +14,8 @@
 //! The other events are `end`, when the limits of the read are reached, and `refused`.
 //!
 //! # Invariants
-//! - Going on behind an event's id neither repeats a record nor leaves one out, and never goes on in
-//!   another incarnation of the stream.
+//! - Going on behind an event's id neither repeats a record nor leaves one out, and never goes on
+//!   in another incarnation of the stream.
 
 use super::append::stream_id_of;
 use super::read::{Read, Step};
@@ -24,7 +24,7 @@ use super::records_out::events;
 use super::refuse::{Refused, as_json};
 use super::shapes::PositionShape;
 use super::state::Gateway;
-use super::whole::{WHOLE_MAX, Whole};
+use super::whole::Whole;
 use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -34,6 +34,8 @@ use nova_model::{Code, Position, Refusal, SequenceNumber, StreamId};
 use serde_json::{Value, json};
 
 const LAST_EVENT_ID: &str = "last-event-id";
+/// Digits of a sequence number: such a number and the next fit 64 bits.
+const DIGITS_MAX: usize = 18;
 /// How long a browser waits before it comes back, in milliseconds.
 const COME_BACK_MS: u32 = 1_000;
 
@@ -66,9 +68,10 @@ pub(crate) fn last_event(headers: &HeaderMap) -> Result<Option<LastEvent>, Refus
         Some((number, id)) => (number, Some(id)),
         None => (text, None),
     };
-    let is_plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = is_plain && (1..=DIGITS_MAX).contains(&number.len());
     let sequence = match number.parse() {
-        Ok(sequence @ 0..WHOLE_MAX) if is_plain => sequence,
+        Ok(sequence) if is_number => sequence,
         _ => return Err(wrong()),
     };
     let stream_id = id.map(stream_id_of).transpose().map_err(|_| wrong())?;

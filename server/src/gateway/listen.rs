@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! - The head of a request, its body and the taking of its answer each have their time.
-//! - When the star stops, no connection is accepted, those without a request are closed at once, and
-//!   running requests have [`GRACE`] to finish.
+//! - When the star stops, no connection is accepted, those without a request are closed at once,
+//!   and running requests have [`GRACE`] to finish.
 
 use super::bytes::{Arriving, Leaving, Patient};
 use super::connections::{Admitted, Connections, Slot};

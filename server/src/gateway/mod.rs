@@ -11,7 +11,8 @@
 //! any path takes any stream. A batch is encoded here, as any producer encodes it.
 //!
 //! # Invariants
-//! - Every wait has its time, every queue and all memory for bodies and pages a bound of `limits.rs`.
+//! - Every wait has its time, every queue and all memory for bodies and pages a bound of
+//!   `limits.rs`.
 //! - Nothing that a peer sends ends the star: a mistake of ours in a handler ends its connection.
 //!
 //! # Not here

@@ -42,11 +42,7 @@ pub(crate) fn of(parts: &Parts) -> Result<Page, Refused> {
         if text.len() > STREAM_KEY_BYTES_MAX {
             let most = STREAM_KEY_BYTES_MAX as u64;
             let message = format!("{field} has at most {most} bytes, not {}", text.len());
-            return Err(Refused::malformed(Refusal::invalid(
-                field,
-                Some(most),
-                message,
-            )));
+            return Err(Refused::from(Refusal::invalid(field, Some(most), message)));
         }
     }
     Ok(Page {

@@ -83,7 +83,7 @@ pub(crate) struct ReadQuery {
         ("bucket" = BucketParam, Path, description = "The bucket"),
         ("key" = KeyParam, Path, description = "The key, percent-encoded as one segment"),
         ReadQuery,
-        ("last-event-id" = Option<String>, Header,
+        ("last-event-id" = Option<String>, Header, pattern = "^[0-9]{1,18}(@[0-9a-f]{32})?$",
             description = "The id of the last event that was seen; for events, without a start"),
     ),
     responses(
@@ -104,12 +104,12 @@ pub(crate) async fn read(
     let query: ReadQuery = form::query(parts.uri.query())?;
     if kind != Kind::Page && query.wait_ms.is_some() {
         let message = "a page waits; events follow without end, lines end at the tail";
-        return Err(Refused::form("wait_ms", message));
+        return Err(Refused::contradiction("wait_ms", message));
     }
     let last_event = events::last_event(&parts.headers)?;
     if kind != Kind::Events && last_event.is_some() {
         let message = "it goes with Accept: text/event-stream";
-        return Err(Refused::form("last-event-id", message));
+        return Err(Refused::contradiction("last-event-id", message));
     }
     let mut open = query.open(stream)?;
     match kind {
@@ -198,7 +198,7 @@ impl ReadQuery {
         let mut said = starts.iter().filter(|(_, start)| start.is_some());
         if let (Some((first, _)), Some((second, _))) = (said.next(), said.next()) {
             let message = format!("a read has one start, and {first} is one");
-            return Err(Refused::form(second, message));
+            return Err(Refused::contradiction(second, message));
         }
         let ends = [
             ("until_seq", self.seq, self.until_seq),
@@ -209,7 +209,7 @@ impl ReadQuery {
                 && end < start
             {
                 let message = format!("the read ends at {end}, before its start at {start}");
-                return Err(Refused::form(field, message).with_limit(start));
+                return Err(Refused::contradiction(field, message).with_limit(start));
             }
         }
         let most = HTTP_WAIT_US_MAX / 1_000;
@@ -226,7 +226,7 @@ impl ReadQuery {
             return Ok(());
         }
         let message = "it says where to go on; no start and no stream_id go with it";
-        Err(Refused::form("last-event-id", message))
+        Err(Refused::contradiction("last-event-id", message))
     }
 }
 

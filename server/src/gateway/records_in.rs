@@ -18,7 +18,9 @@ use nova_model::limits::BATCH_METERED_BYTES_MAX;
 use nova_model::limits::RECORD_METERED_BYTES_MIN;
 use nova_model::{Record, Refusal, Timestamp};
 use serde::Deserialize;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// Records that a batch can hold: each is metered with at least 8 bytes.
 const RECORDS_MAX: usize = BATCH_METERED_BYTES_MAX / RECORD_METERED_BYTES_MIN;
@@ -52,8 +54,7 @@ pub(crate) struct AppendBody {
 pub(crate) struct RecordIn {
     body: Option<String>,
     body_base64: Option<String>,
-    #[serde(default)]
-    headers: Vec<(Part, Part)>,
+    headers: Option<Vec<(Part, Part)>>,
     timestamp: Option<Whole>,
 }
 
@@ -74,7 +75,7 @@ pub(crate) enum RecordSchema {
 pub(crate) struct TextRecord {
     body: String,
     /// Pairs of name and value, in order; names may repeat.
-    #[schema(value_type = Option<Vec<Vec<PartSchema>>>)]
+    #[schema(value_type = Option<Vec<Pair>>)]
     headers: Option<Vec<(Part, Part)>>,
     /// The client's time, in microseconds since 1970.
     timestamp: Option<Whole>,
@@ -85,10 +86,10 @@ pub(crate) struct TextRecord {
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "it describes what RecordIn reads")]
 pub(crate) struct Base64Record {
-    #[schema(content_encoding = "base64", pattern = "^([A-Za-z0-9+/]{4})*$")]
+    #[schema(value_type = Base64Text)]
     body_base64: String,
     /// Pairs of name and value, in order; names may repeat.
-    #[schema(value_type = Option<Vec<Vec<PartSchema>>>)]
+    #[schema(value_type = Option<Vec<Pair>>)]
     headers: Option<Vec<(Part, Part)>>,
     /// The client's time, in microseconds since 1970.
     timestamp: Option<Whole>,
@@ -112,13 +113,51 @@ pub(crate) enum PartSchema {
     Base64(Base64Part),
 }
 
+/// A header: its name and its value.
+pub(crate) struct Pair;
+
+impl PartialSchema for Pair {
+    fn schema() -> RefOr<Schema> {
+        ArrayBuilder::new()
+            .items(Ref::from_schema_name("Part"))
+            .min_items(Some(2))
+            .max_items(Some(2))
+            .into()
+    }
+}
+
+impl ToSchema for Pair {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((PartSchema::name().into_owned(), PartSchema::schema()));
+        PartSchema::schemas(schemas);
+    }
+}
+
 /// Any bytes.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Base64Part {
-    #[schema(content_encoding = "base64", pattern = "^([A-Za-z0-9+/]{4})*$")]
+    #[schema(value_type = Base64Text)]
     base64: String,
 }
+
+/// Any bytes as text.
+struct Base64Text;
+
+impl PartialSchema for Base64Text {
+    fn schema() -> RefOr<Schema> {
+        // The last of the letters in front of `=` leave their spare bits 0.
+        const PATTERN: &str = "^([A-Za-z0-9+/]{4})*\
+            ([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .content_encoding("base64")
+            .pattern(Some(PATTERN))
+            .into()
+    }
+}
+
+impl ToSchema for Base64Text {}
 
 /// The records of an append's JSON.
 pub(crate) fn records(found: Vec<Object<RecordIn>>) -> Result<Vec<Record>, Refused> {
@@ -154,7 +193,7 @@ fn check_count(count: usize) -> Result<(), Refused> {
     }
     let limit = RECORDS_MAX as u64;
     let message = format!("a batch has at most {limit} records");
-    Err(Refused::malformed(Refusal::invalid(
+    Err(Refused::from(Refusal::invalid(
         "records",
         Some(limit),
         message,
@@ -177,7 +216,7 @@ impl RecordIn {
             }
         };
         let mut record = timed(Record::new(body), self.timestamp);
-        for (n, (name, value)) in self.headers.into_iter().enumerate() {
+        for (n, (name, value)) in self.headers.into_iter().flatten().enumerate() {
             let at = format!("{at}headers[{n}]");
             record = record.with_header(name.bytes(&at)?, value.bytes(&at)?);
         }

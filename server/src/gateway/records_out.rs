@@ -7,7 +7,7 @@
 //! # Not here
 //! - How one record is written: `cli::record_text`, which the command line uses too.
 
-use super::records_in::PartSchema;
+use super::records_in::Pair;
 use super::shapes::PositionShape;
 use super::whole::Whole;
 use crate::cli::record_text::{self, Form};
@@ -39,7 +39,7 @@ pub(crate) struct RecordOut {
     /// Microseconds since 1970.
     timestamp: Whole,
     /// Pairs of name and value; one that is no text is `{"base64": "..."}`.
-    headers: Vec<Vec<PartSchema>>,
+    headers: Vec<Pair>,
     body: Option<String>,
     body_base64: Option<String>,
 }

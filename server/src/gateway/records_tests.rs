@@ -13,7 +13,7 @@ fn field(refused: &Refused) -> String {
 fn opened(text: &str) -> Result<ReadOpen, String> {
     let read = || {
         let query: ReadQuery = form::query(Some(text))?;
-        query.open(StreamName::parse("b/k").map_err(Refused::malformed)?)
+        query.open(StreamName::parse("b/k").map_err(Refused::from)?)
     };
     read().map_err(|refused: Refused| field(&refused))
 }

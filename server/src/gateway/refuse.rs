@@ -35,16 +35,9 @@ impl Refused {
         }
     }
 
-    /// A name, token or number of a request that breaks its rule: 400.
-    pub(crate) fn malformed(refusal: Refusal) -> Refused {
-        let status = match refusal.code {
-            Code::Invalid => StatusCode::BAD_REQUEST,
-            code => status_of(code),
-        };
-        Refused {
-            status,
-            ..Refused::from(refusal)
-        }
+    /// Fields that are right by themselves and contradict each other: 422 with one of them named.
+    pub(crate) fn contradiction(field: &str, message: impl Into<String>) -> Refused {
+        Refused::form_as(StatusCode::UNPROCESSABLE_ENTITY, field, message)
     }
 
     /// The same with a limit.
@@ -86,8 +79,8 @@ impl From<Refusal> for Refused {
     }
 }
 
-/// The status of each code (contract, section 8). A core's `INVALID` is about what was asked, not
-/// about how it was written.
+/// The status of each code (contract, section 8). This `INVALID` is about what was asked, a name, a
+/// number, a condition; how it was written is 400.
 fn status_of(code: Code) -> StatusCode {
     match code {
         Code::Invalid => StatusCode::UNPROCESSABLE_ENTITY,

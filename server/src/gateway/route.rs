@@ -7,7 +7,7 @@
 use super::append::{HEADER_PREFIX, HEADERS};
 use super::refuse::Refused;
 use super::state::Gateway;
-use super::{admin, append, buckets, document, health, records, streams};
+use super::{admin, append, buckets, document, health, records, streams, whole};
 use crate::config::nearest::nearest;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
@@ -31,7 +31,7 @@ const NO_ROUTE: &str = "none";
 /// All of it.
 pub(crate) fn router(gateway: Gateway) -> Router {
     let (router, api) = open_router().split_for_parts();
-    let document = Bytes::from(api.to_json().expect("the document is plain data"));
+    let document = Bytes::from(document::finish(&api).to_string());
     let document = move || async move { json_document(document) };
     router
         .route(DOCUMENT, get(document))
@@ -43,7 +43,12 @@ pub(crate) fn router(gateway: Gateway) -> Router {
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(components(schemas(document::Problem)))]
+#[openapi(components(schemas(
+    document::Problem,
+    document::BucketParam,
+    document::KeyParam,
+    whole::Whole
+)))]
 struct Shared;
 
 fn open_router() -> OpenApiRouter<Gateway> {

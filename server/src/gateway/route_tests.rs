@@ -53,7 +53,7 @@ fn a_page_of_another_site_is_refused() {
 #[test]
 fn the_document_names_every_operation_once() {
     let (_, api) = open_router().split_for_parts();
-    let json: serde_json::Value = serde_json::from_str(&api.to_json().unwrap()).unwrap();
+    let json = document::finish(&api);
     let paths = json["paths"].as_object().unwrap();
     let operations = paths.values().flat_map(|path| path.as_object().unwrap());
     let ids: std::collections::BTreeSet<_> = operations
@@ -62,5 +62,17 @@ fn the_document_names_every_operation_once() {
     assert_eq!(ids.len(), 25, "{ids:?}");
     for name in ["Problem", "Append", "Page", "Stream", "Bucket"] {
         assert!(json["components"]["schemas"][name].is_object(), "{name}");
+    }
+}
+
+#[test]
+fn what_may_be_left_out_is_never_null_in_a_parameter() {
+    let (_, api) = open_router().split_for_parts();
+    let json = document::finish(&api);
+    let read = &json["paths"]["/v1/streams/{bucket}/{key}/records"]["get"];
+    let parameters = read["parameters"].as_array().unwrap();
+    assert!(parameters.len() > 10);
+    for parameter in parameters {
+        assert!(!parameter.to_string().contains("null"), "{parameter}");
     }
 }

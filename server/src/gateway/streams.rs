@@ -12,7 +12,7 @@ use super::shapes::{
 };
 use super::state::Gateway;
 use super::target::{BucketTarget, StreamTarget};
-use super::whole::Whole;
+use super::whole::{CoreNumber, Whole};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -20,7 +20,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use nova_model::names::StreamName;
 use nova_model::request::{self, Answer, Page, StreamInfo};
 use nova_model::settings::StreamSettings;
-use nova_model::{Code, CoreId, FencingToken, Refusal, SequenceNumber};
+use nova_model::{Code, FencingToken, Refusal, SequenceNumber};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
@@ -289,7 +289,7 @@ pub(crate) async fn fence(
     request: Request,
 ) -> Result<Json<FencedShape>, Refused> {
     let body: FenceBody = form::body(&gateway, request).await?;
-    let token = FencingToken::parse(&body.token).map_err(Refused::malformed)?;
+    let token = FencingToken::parse(&body.token).map_err(Refused::from)?;
     let request = request::Request::Fence {
         name: name.clone(),
         token,
@@ -356,7 +356,7 @@ pub(crate) async fn trim(
 #[schema(as = HandOff)]
 pub(crate) struct HandOffBody {
     /// The number of the core that leads from then on.
-    to: u16,
+    to: CoreNumber,
 }
 
 /// Hand a stream's leadership to another core; producers and readers follow it
@@ -379,7 +379,7 @@ pub(crate) async fn hand_off(
     let body: HandOffBody = form::body(&gateway, request).await?;
     let request = request::Request::HandOff {
         name: name.clone(),
-        to: CoreId(body.to),
+        to: body.to.0,
     };
     match gateway.cores.request(&name, request).await? {
         Answer::Moved {
@@ -396,9 +396,20 @@ pub(crate) async fn hand_off(
 }
 
 /// Settings that mean something.
-pub(crate) fn checked(settings: SettingsShape) -> Result<StreamSettings, Refused> {
-    let settings = settings.settings();
-    settings.check().map_err(Refused::malformed)?;
+pub(crate) fn checked(said: SettingsShape) -> Result<StreamSettings, Refused> {
+    let settings = said.settings();
+    let retention = settings.retention.unwrap_or_default();
+    let bounds = [
+        ("retention.age_s", retention.age_s),
+        ("retention.bytes", retention.bytes),
+    ];
+    for (field, bound) in bounds {
+        if bound == Some(0) {
+            let message = "it is at least 1; leave it out to keep records for ever";
+            return Err(Refusal::invalid(field, Some(1), message).into());
+        }
+    }
+    settings.check()?;
     Ok(settings)
 }
 

@@ -30,7 +30,7 @@ impl<S: Sync> FromRequestParts<S> for StreamTarget {
         let key = segment(path, SEGMENTS_BEFORE + 1, "key")?;
         Ok(StreamTarget(StreamName {
             bucket: bucket(path)?,
-            key: StreamKey::parse(&key).map_err(Refused::malformed)?,
+            key: StreamKey::parse(&key).map_err(Refused::from)?,
         }))
     }
 }
@@ -45,7 +45,7 @@ impl<S: Sync> FromRequestParts<S> for BucketTarget {
 
 fn bucket(path: &str) -> Result<BucketName, Refused> {
     let name = segment(path, SEGMENTS_BEFORE, "bucket")?;
-    BucketName::parse(&name).map_err(Refused::malformed)
+    BucketName::parse(&name).map_err(Refused::from)
 }
 
 fn segment(path: &str, at: usize, field: &str) -> Result<String, Refused> {

@@ -5,7 +5,7 @@ use super::*;
 fn name(path: &str) -> Result<String, String> {
     let read = || {
         let key = segment(path, SEGMENTS_BEFORE + 1, "key")?;
-        let key = StreamKey::parse(&key).map_err(Refused::malformed)?;
+        let key = StreamKey::parse(&key).map_err(Refused::from)?;
         let bucket = bucket(path)?;
         Ok::<_, Refused>(StreamName { bucket, key }.to_string())
     };

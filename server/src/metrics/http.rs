@@ -1,7 +1,7 @@
 //! The figures of the gateway.
 //!
 //! # Invariants
-//! - Requests are counted by route, not by path: the number of routes is bounded, that of paths not.
+//! - Requests are counted by route, not by path: there are few routes and any number of paths.
 
 use super::figures::{Counter, Gauge, Times};
 use super::histogram::{Histogram, TIME_BOUNDS_US};

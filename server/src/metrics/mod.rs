@@ -26,6 +26,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use text::{Kind, Text};
 
+/// A figure: its name, what it is, and where it stands.
+type TimesFigure = (
+    &'static str,
+    &'static str,
+    fn(&CoreFigures) -> &figures::Times,
+);
+type Figure<F, V> = (&'static str, &'static str, fn(&F) -> V);
+
 /// Everything that `/metrics` tells.
 pub(crate) struct Metrics {
     cores: Vec<Arc<CoreFigures>>,
@@ -90,7 +98,7 @@ impl Metrics {
     }
 
     fn add_appends(&self, text: &mut Text) {
-        let times: [(&str, &str, fn(&CoreFigures) -> &figures::Times); 4] = [
+        let times: [TimesFigure; 4] = [
             (
                 "nova_append_queued_seconds",
                 "From arrival of a batch until its group was sent to the disk",
@@ -182,7 +190,7 @@ impl Metrics {
 
     fn add_state(&self, text: &mut Text) {
         let budgets = &self.budgets;
-        let gauges: [(&str, &str, fn(&CoreFigures) -> u64); 7] = [
+        let gauges: [Figure<CoreFigures, u64>; 7] = [
             ("nova_sessions", "Open append sessions", |core| {
                 core.sessions.value()
             }),
@@ -255,7 +263,7 @@ impl Metrics {
         let Some(recovered) = self.recovered.get() else {
             return;
         };
-        let gauges: [(&str, &str, fn(&Recovered) -> f64); 6] = [
+        let gauges: [Figure<Recovered, f64>; 6] = [
             (
                 "nova_recovery_seconds",
                 "How long the recovery of a log took",
@@ -291,7 +299,7 @@ impl Metrics {
         }
     }
 
-    fn counters(&self, text: &mut Text, counters: &[(&str, &str, fn(&CoreFigures) -> u64)]) {
+    fn counters(&self, text: &mut Text, counters: &[Figure<CoreFigures, u64>]) {
         for (name, help, of) in counters {
             text.head(name, help, Kind::Counter);
             for (label, core) in self.labelled() {

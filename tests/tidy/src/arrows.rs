@@ -101,7 +101,7 @@ struct Kept {
     tests_of: &'static [&'static str],
 }
 
-const KEPT: [Kept; 2] = [
+const KEPT: [Kept; 3] = [
     Kept {
         packages: &["quinn", "quinn-proto", "quinn-udp"],
         folders: &["net/quic"],
@@ -112,6 +112,21 @@ const KEPT: [Kept; 2] = [
         packages: &["glommio"],
         folders: &["engine/disk", "net/quic", "server"],
         tests_of: &["net/client"],
+    },
+    Kept {
+        packages: &[
+            "axum",
+            "flate2",
+            "http-body",
+            "hyper",
+            "hyper-util",
+            "tokio-rustls",
+            "utoipa",
+            "utoipa-axum",
+            "zstd",
+        ],
+        folders: &["server"],
+        tests_of: &[],
     },
 ];
 

@@ -235,7 +235,7 @@ fn conditions_writers_and_fences_are_refused_as_the_contract_says() {
 }
 
 #[test]
-fn streams_and_buckets_are_made_told_changed_listed_and_deleted() {
+fn streams_are_made_told_changed_and_deleted() {
     let (_home, _star, http) = star_with_bucket();
     let target = "/v1/streams/tests/s";
     http.get(target).refused(404, "STREAM_NOT_FOUND");
@@ -259,7 +259,15 @@ fn streams_and_buckets_are_made_told_changed_listed_and_deleted() {
     assert_eq!(changed["settings"]["policy"]["value"], "fenced");
     assert_eq!(changed["settings"]["retention"]["value"]["age_s"], 60);
     assert_eq!(http.get(target).expect(200).json(), changed);
+    http.send("DELETE", "/v1/buckets/tests", &[], b"")
+        .refused(422, "INVALID");
+    http.send("DELETE", target, &[], b"").expect(204);
+    http.get(target).refused(404, "STREAM_NOT_FOUND");
+}
 
+#[test]
+fn streams_are_listed_page_by_page_over_all_cores() {
+    let (_home, _star, http) = star_with_bucket();
     for n in 0..12 {
         make(&http, &format!("many-{n:02}"));
     }
@@ -284,12 +292,11 @@ fn streams_and_buckets_are_made_told_changed_listed_and_deleted() {
     }
     let expected: Vec<_> = (0..12).map(|n| format!("tests/many-{n:02}")).collect();
     assert_eq!(listed, expected);
+}
 
-    http.send("DELETE", "/v1/buckets/tests", &[], b"")
-        .refused(422, "INVALID");
-    http.send("DELETE", target, &[], b"").expect(204);
-    http.get(target).refused(404, "STREAM_NOT_FOUND");
-
+#[test]
+fn buckets_are_made_changed_listed_and_deleted() {
+    let (_home, _star, http) = star_with_bucket();
     let bucket = "/v1/buckets/b2";
     let body = json!({ "create_stream_on_append": true, "defaults": { "policy": "fenced" } });
     http.json("PUT", bucket, &body).expect(201);

@@ -82,7 +82,7 @@ const CASES: [Case; 41] = [
         RECORDS,
         JSON,
         r#"{"records":[{"body":"a"}],"writer_seq":0}"#,
-        400,
+        422,
         "writer_id",
     ),
     (
@@ -140,8 +140,8 @@ const CASES: [Case; 41] = [
         "/v1/streams/tests/k",
         JSON,
         r#"{"retention":{"age_s":0}}"#,
-        400,
-        "retention.age",
+        422,
+        "retention.age_s",
     ),
     (
         "POST",
@@ -172,9 +172,9 @@ const CASES: [Case; 41] = [
     ("GET", "/v1/streams/tests/%/tail", JSON, "", 400, "key"),
     ("GET", "/v1/streams/tests/%zz/tail", JSON, "", 400, "key"),
     ("GET", "/v1/streams/tests/%ff/tail", JSON, "", 400, "key"),
-    ("GET", "/v1/streams/Tests/k/tail", JSON, "", 400, "bucket"),
+    ("GET", "/v1/streams/Tests/k/tail", JSON, "", 422, "bucket"),
     ("GET", "/v1/streams/tests/a/b/tail", JSON, "", 404, "path"),
-    ("GET", "/v1/streams/tests//tail", JSON, "", 400, "key"),
+    ("GET", "/v1/streams/tests//tail", JSON, "", 422, "key"),
     ("GET", "/", JSON, "", 404, "path"),
     ("PUT", RECORDS, JSON, "", 405, "method"),
     ("BREW", "/v1/star", JSON, "", 405, "method"),
@@ -184,7 +184,7 @@ const CASES: [Case; 41] = [
         "/v1/streams/tests/k/records?seq=1&timestamp=1",
         JSON,
         "",
-        400,
+        422,
         "timestamp",
     ),
     (
@@ -192,7 +192,7 @@ const CASES: [Case; 41] = [
         "/v1/streams/tests/k/records?seq=2&until_seq=1",
         JSON,
         "",
-        400,
+        422,
         "until_seq",
     ),
     (
@@ -242,7 +242,7 @@ fn wrong_headers_are_named() {
     let cases: [(&str, &str, u16, &str); 8] = [
         ("nova-match-seq", "x", 400, "nova-match-seq"),
         ("nova-fense", "x", 400, "nova-fense"),
-        ("nova-writer-id", "x", 400, "writer_seq"),
+        ("nova-writer-id", "x", 422, "writer_seq"),
         ("content-encoding", "br", 415, "content-encoding"),
         ("content-encoding", "gzip", 400, "content-encoding"),
         ("cookie", &long, 431, "cookie"),
