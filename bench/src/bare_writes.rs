@@ -10,12 +10,14 @@ use crate::series::Times;
 use memmap2::MmapMut;
 use nova_model::limits::BLOCK_BYTES;
 use rustix::fs::OFlags;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Bytes of one write that fills the space.
+const FILL_BYTES: usize = 1024 * 1024;
 /// A slow or busy disk gets fewer writes.
 const TIME_MAX: Duration = Duration::from_secs(3);
 /// Bytes that the writes go round in, if they are small.
@@ -59,9 +61,7 @@ fn write_round(path: &Path, bytes: usize, count: usize) -> io::Result<Times> {
     buffer.fill(7);
     let places = (SPACE_BYTES / bytes).max(4);
     let at = |number: usize| (number % places * bytes) as u64;
-    for place in 0..places {
-        file.write_all_at(&buffer, at(place))?;
-    }
+    fill(&file, places * bytes)?;
     let mut times = Times::default();
     let until = Instant::now() + TIME_MAX;
     for number in 0..count {
@@ -73,6 +73,14 @@ fn write_round(path: &Path, bytes: usize, count: usize) -> io::Result<Times> {
         times.record(begun.elapsed());
     }
     Ok(times)
+}
+
+fn fill(file: &File, bytes: usize) -> io::Result<()> {
+    let buffer = MmapMut::map_anon(FILL_BYTES)?;
+    for offset in (0..bytes).step_by(FILL_BYTES) {
+        file.write_all_at(&buffer, offset as u64)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

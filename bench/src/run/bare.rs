@@ -16,7 +16,11 @@ use crate::series::{Times, megabytes_per_second};
 use nova_quic::baseline::{pump, round_trips};
 use serde::Serialize;
 use std::path::Path;
+use std::time::Duration;
 
+/// A load of at least this gets the full numbers; a shorter one gets fewer.
+const FULL_SECONDS: f64 = 10.0;
+const COUNT_MIN: usize = 20;
 const WRITES: usize = 1_000;
 const LARGE_WRITES: usize = 64;
 const LARGE_BYTES: usize = 1024 * 1024;
@@ -44,22 +48,46 @@ pub struct Bare {
     pub one_way_mb_per_s: f64,
 }
 
-/// Measures below `folder`.
+/// How many of each kind are measured.
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    writes: usize,
+    large_writes: usize,
+    round_trips: usize,
+    frames: usize,
+}
+
+impl Counts {
+    fn beside(load: Duration) -> Counts {
+        let share = (load.as_secs_f64() / FULL_SECONDS).min(1.0);
+        let of = |full: usize| ((full as f64 * share) as usize).max(COUNT_MIN);
+        Counts {
+            writes: of(WRITES),
+            large_writes: of(LARGE_WRITES),
+            round_trips: of(ROUND_TRIPS),
+            frames: of(FRAMES),
+        }
+    }
+}
+
+/// Measures below `folder`, so much as suits a load that lasts so long.
 pub fn measure(
     folder: &Path,
     cpus: &Cpus,
     record_bytes: usize,
+    load: Duration,
     spin_us: u64,
 ) -> Result<Bare, BenchError> {
+    let counts = Counts::beside(load);
     let write_bytes = whole_blocks(record_bytes + FRAME_OVERHEAD_BYTES);
-    let write = bare_writes(folder, write_bytes, WRITES, cpus.star)?;
-    let large = bare_writes(folder, LARGE_BYTES, LARGE_WRITES, cpus.star)?;
+    let write = bare_writes(folder, write_bytes, counts.writes, cpus.star)?;
+    let large = bare_writes(folder, LARGE_BYTES, counts.large_writes, cpus.star)?;
     let seconds = large.mean_us() / 1e6;
     let large_writes_mb_per_s = LARGE_BYTES as f64 / 1e6 / seconds.max(f64::MIN_POSITIVE);
     let request_bytes = record_bytes + FRAME_OVERHEAD_BYTES;
     let echo = Echo::start(&folder.join("echo"), cpus, spin_us)?;
     let (round_trip, echo_mb_per_s, one_way_mb_per_s) =
-        cpus.run_client(async || network(&echo, request_bytes as u32).await)?;
+        cpus.run_client(async || network(&echo, request_bytes as u32, counts).await)?;
     echo.stop()?;
     Ok(Bare {
         write_bytes,
@@ -72,18 +100,27 @@ pub fn measure(
     })
 }
 
-async fn network(echo: &Echo, request_bytes: u32) -> Result<(Times, f64, f64), BenchError> {
+async fn network(
+    echo: &Echo,
+    request_bytes: u32,
+    counts: Counts,
+) -> Result<(Times, f64, f64), BenchError> {
+    let Counts {
+        round_trips: trips,
+        frames,
+        ..
+    } = counts;
     let link = echo.connect().await?;
     let connection = &link.connection;
-    round_trips(connection, request_bytes, REPLY_BYTES, ROUND_TRIPS / 4).await?;
+    round_trips(connection, request_bytes, REPLY_BYTES, trips / 4).await?;
     let mut times = Times::default();
-    times.extend(round_trips(connection, request_bytes, REPLY_BYTES, ROUND_TRIPS).await?);
+    times.extend(round_trips(connection, request_bytes, REPLY_BYTES, trips).await?);
     pump(
         connection,
         FRAME_BYTES,
         FRAME_BYTES,
         FRAMES_IN_FLIGHT,
-        FRAMES / 4,
+        frames / 4,
     )
     .await?;
     let echoed = pump(
@@ -91,7 +128,7 @@ async fn network(echo: &Echo, request_bytes: u32) -> Result<(Times, f64, f64), B
         FRAME_BYTES,
         FRAME_BYTES,
         FRAMES_IN_FLIGHT,
-        FRAMES,
+        frames,
     )
     .await?;
     let one_way = pump(
@@ -99,11 +136,11 @@ async fn network(echo: &Echo, request_bytes: u32) -> Result<(Times, f64, f64), B
         FRAME_BYTES,
         REPLY_BYTES,
         FRAMES_IN_FLIGHT,
-        FRAMES,
+        frames,
     )
     .await?;
     link.close().await;
-    let bytes = u64::from(FRAME_BYTES) * FRAMES as u64;
+    let bytes = u64::from(FRAME_BYTES) * frames as u64;
     Ok((
         times,
         megabytes_per_second(bytes, echoed),

@@ -5,8 +5,8 @@
 //!   read:  record at sequence 17, its bytes   -> add mix(17, hash of the bytes)
 //! ```
 //! Sums do not depend on an order, so the acks of many producers of a stream can be summed up
-//! apart, in constant memory. The sums are equal if each acked record is in its place with its bytes and
-//! nothing else is there; another body, place or number of records makes them differ but for a
+//! apart, in constant memory. They are equal if each acked record is in its place with its bytes
+//! and nothing else is there; another body, place or number of records makes them differ but for a
 //! chance of 2^-32 for each record.
 //!
 //! # Invariants

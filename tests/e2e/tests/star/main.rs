@@ -5,6 +5,7 @@
 
 mod append_read;
 mod bad_input;
+mod bench;
 mod cli;
 mod conditions;
 mod damage;
@@ -17,6 +18,7 @@ mod http_bad_input;
 mod http_follow;
 mod http_life;
 mod kill;
+mod leadership;
 mod load;
 mod many_streams;
 mod moves;
