@@ -29,7 +29,14 @@ done
 address=$(sed -n 's/^serving //p' "$home/said")
 # It keeps notes of its own where it runs.
 cd "$home"
-"$schemathesis" --config-file "$config" run "$address/openapi.json" \
-    --continue-on-failure --max-examples "$examples" --seed "$seed" --request-timeout 90 \
-    --warnings off
+run() {
+    "$schemathesis" --config-file "$1" run "$address/openapi.json" --continue-on-failure \
+        --max-examples "$examples" --seed "$seed" --request-timeout 90 --warnings off
+}
+# Once with names as they come, which are mostly of nothing, and once with those of a stream.
+run "$config"
+curl -sS --fail -X PUT "$address/v1/buckets/tests" -H 'content-type: application/json' \
+    -d '{"create_stream_on_append":true,"create_stream_on_read":true}' > "$home/made"
+{ printf '[parameters]\n"path.bucket" = "tests"\n"path.key" = "k"\n'; cat "$config"; } > named.toml
+run named.toml
 kill -0 $star || { echo "the star has ended" >&2; exit 1; }

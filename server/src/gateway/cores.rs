@@ -18,11 +18,12 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How often a request goes to a core. With the pauses below this is some ten seconds of a move.
-const TRIES_MAX: u32 = 32;
+/// How often a request goes to a core. With the pauses below this is some three seconds; a move
+/// takes milliseconds.
+const TRIES_MAX: u32 = 36;
 /// The first pause between two tries, and the longest.
-const PAUSE_FIRST: Duration = Duration::from_millis(2);
-const PAUSE_MAX: Duration = Duration::from_millis(500);
+const PAUSE_FIRST: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// All cores of the star.
 pub(crate) struct Cores {
