@@ -124,7 +124,8 @@ impl Plan {
 fn faults(rng: &mut Rng, calm_at: u64) -> Vec<(u64, Fault)> {
     let mut faults = Vec::new();
     for _ in 0..rng.below(6) {
-        let fault = *rng.pick(&[Fault::Kill, Fault::Kill, Fault::PowerCut, Fault::Stop]);
+        let cut = Fault::PowerCut;
+        let fault = *rng.pick(&[Fault::Kill, Fault::Kill, cut, cut, Fault::Stop]);
         faults.push((rng.below(calm_at), fault));
     }
     for _ in 0..rng.below(8) {

@@ -92,13 +92,15 @@ impl SimDisk {
 
     fn land_in_part(&mut self, inode: Inode, offset: u64, bytes: &[u8], rng: &mut Rng) {
         let sectors = bytes.len() / SECTOR_BYTES;
-        let kind = rng.below(4);
+        let kind = rng.below(5);
         let cut = rng.below(sectors as u64 + 1) as usize;
         for sector in 0..sectors {
             let lands = match kind {
                 0 => true,
                 1 => false,
                 2 => sector < cut,
+                // The worst for who does not look at all of it: one piece is missing.
+                3 => sector != cut,
                 _ => rng.chance(50),
             };
             if lands {
