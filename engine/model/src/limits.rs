@@ -100,6 +100,9 @@ pub const ZERO_AHEAD_BYTES: u64 = 16 * MIB as u64;
 pub const INDEX_RUN_BYTES: u64 = 64 * KIB as u64;
 /// A log distance without the stream that ends a run of the index.
 pub const INDEX_GAP_BYTES: u64 = 64 * KIB as u64;
+/// Streams at rest that the index of the segment being written may name, beside twice those in
+/// memory: it is in memory itself, with some 600 bytes for each.
+pub const INDEX_STREAMS_MAX: usize = 16_384;
 /// Spare segment files kept for each log.
 pub const SPARE_SEGMENTS_MAX: usize = 4;
 

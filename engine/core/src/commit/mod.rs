@@ -103,6 +103,8 @@ pub(crate) struct LogWriter {
     active: Option<Slot>,
     next: Option<Slot>,
     roll_wanted: bool,
+    /// A new segment is to begin once there is a file for it.
+    roll_soon: bool,
     create_retry: Option<Instant>,
     no_space: bool,
     /// Size of the segment that is made next.
@@ -131,6 +133,7 @@ impl LogWriter {
             active: None,
             next: None,
             roll_wanted: true,
+            roll_soon: false,
             create_retry: None,
             no_space: false,
             create_bytes: config.segment_bytes,
@@ -192,6 +195,11 @@ impl LogWriter {
     /// What is not on its way to the disk yet goes to a new segment.
     pub(crate) fn roll(&mut self) {
         self.roll_wanted = true;
+    }
+
+    /// The same as soon as there is a file for a new segment; until then groups go on as before.
+    pub(crate) fn roll_soon(&mut self) {
+        self.roll_soon = true;
     }
 
     /// Bytes pushed and not yet durable.
@@ -298,6 +306,9 @@ impl LogWriter {
         let is_idle =
             self.in_flight.is_none() && self.active.as_ref().is_none_or(|slot| !slot.is_zeroing());
         let next = self.next.as_mut()?;
+        if self.roll_soon && next.phase == Phase::Created {
+            (self.roll_soon, self.roll_wanted) = (false, true);
+        }
         if !self.roll_wanted || !is_idle || next.phase != Phase::Created {
             return None;
         }
@@ -320,6 +331,7 @@ impl LogWriter {
     fn poll_create(&mut self, now: Instant) -> Option<DiskOp> {
         let is_due = self.create_retry.is_none_or(|at| at <= now);
         let is_wanted = self.roll_wanted
+            || self.roll_soon
             || self
                 .active
                 .as_ref()
@@ -422,7 +434,7 @@ impl LogWriter {
         let mut slot = self.next.take().expect("its header was being written");
         assert_eq!(slot.phase, Phase::WritingHeader, "a header is written once");
         slot.phase = Phase::Open;
-        self.roll_wanted = false;
+        (self.roll_soon, self.roll_wanted) = (false, false);
         let (to, id) = (slot.file, slot.id);
         let from = self.active.replace(slot).map(|old| (old.file, self.end));
         LogEvent::Rolled { from, to, id }

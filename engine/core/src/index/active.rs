@@ -192,6 +192,11 @@ impl ActiveIndex {
         self.streams.get(&id).map(|stream| &stream.state)
     }
 
+    /// How many streams this segment introduces.
+    pub fn stream_count(&self) -> usize {
+        self.streams.len()
+    }
+
     /// The streams that this segment introduces, ascending.
     pub fn stream_ids(&self) -> impl Iterator<Item = StreamId> + '_ {
         self.streams.keys().copied()

@@ -8,6 +8,7 @@ use crate::entry::Entry;
 use crate::event::{Caller, Event, ReaderKey, SessionKey};
 use crate::planted::PlantedBug;
 use nova_model::ids::StreamId;
+use nova_model::limits::INDEX_STREAMS_MAX;
 use nova_model::request::{Ack, ReadOpen, ServerTimes};
 use nova_model::{Code, CoreId, Instant, Now, Position, Refusal};
 
@@ -121,10 +122,23 @@ impl Shard {
                 None => self.bucket_durable(entry),
             }
         }
+        self.bound_index();
         let Some(ticket) = group.ticket else { return };
         self.durable = ticket;
         for held in self.gate.release(ticket) {
             self.release(now, group.sent, held);
+        }
+    }
+
+    /// The index of the segment being written is in memory, with each stream that the segment names.
+    /// When most of them were let go, a new segment begins, and the index goes to the disk.
+    pub(super) fn bound_index(&mut self) {
+        let named = self
+            .indexes
+            .active()
+            .map_or(0, |index| index.stream_count());
+        if named > INDEX_STREAMS_MAX + 2 * self.streams.len() {
+            self.log.roll_soon();
         }
     }
 

@@ -243,6 +243,7 @@ impl Shard {
         while let Some(id) = self.streams.pop_due(now.instant) {
             self.let_go(now.instant, id);
         }
+        self.bound_index();
         self.send_heartbeats(now);
         self.retain(now);
         self.look_for_dead_segments(now);
