@@ -1,11 +1,13 @@
-//! Contract 4.4, 5.3: streams move between cores under load, the star is told to end, killed in the
-//! middle of moves, and started with other numbers of cores; the history must keep the contract.
+//! Contract 4.4, 5.3: streams move between cores under load, a core is drained and undrained, the
+//! star is told to end, killed in the middle of that, and started with other numbers of cores; the
+//! history must keep the contract.
 //!
 //! ```text
-//!   act: move streams | SIGTERM, start | move and SIGKILL at once, start with 1 or 2 cores
-//!   after each: a random number of acks
+//!   act: move streams | drain a core, acks, undrain it | SIGTERM, start
+//!        | move or drain, and SIGKILL at once, start with 1 or 2 cores
+//!   before each: a random number of acks
 //! ```
-//! The short form acts 30 times. A long one: `NOVA_E2E_ACTS=2000 cargo test -p nova-e2e upheaval::
+//! The short form acts 20 times. A long one: `NOVA_E2E_ACTS=2000 cargo test -p nova-e2e upheaval::
 //! -- --nocapture`. `NOVA_E2E_SEED` sets the seed, which decides what is done and not how threads
 //! interleave.
 
@@ -17,7 +19,7 @@ use nova_e2e::home::{Home, Star};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-const ACTS_SHORT: u64 = 30;
+const ACTS_SHORT: u64 = 20;
 /// Most acks between two acts.
 const ACKS_MAX: u64 = 800;
 /// Most streams that are on their way at once.
@@ -50,10 +52,31 @@ impl Upheaval<'_> {
         }
     }
 
-    async fn act(&mut self, star: Star) -> Star {
+    async fn some_acks(&mut self) {
         let acks = 1 + self.chance.below(ACKS_MAX);
         in_time("acks", self.load.run.wait_for_acks(acks)).await;
-        match self.chance.below(6) {
+    }
+
+    /// Empties the second core, and lets it lead again after some acks.
+    async fn drain_for_a_while(&mut self) {
+        self.all_moved().await;
+        if self.home.cores() < 2 {
+            return;
+        }
+        let run = Arc::clone(&self.load.run);
+        in_time("a drain", drain(run, self.operator.clone())).await;
+        let status = in_time("a status", self.operator.status()).await;
+        let drained = &status.expect("a status").cores[1];
+        assert!(drained.is_drained, "{drained:?}");
+        assert_eq!((drained.streams_led, drained.sessions), (0, 0));
+        self.some_acks().await;
+        let undrained = in_time("its end", self.operator.undrain(SECOND)).await;
+        undrained.expect("nothing else is in hand");
+    }
+
+    async fn act(&mut self, star: Star) -> Star {
+        self.some_acks().await;
+        match self.chance.below(8) {
             0 => {
                 // Those on their way when the star is told to end go on with the next one.
                 self.move_some();
@@ -63,6 +86,10 @@ impl Upheaval<'_> {
             }
             1 | 2 => {
                 self.move_some();
+                if self.chance.below(2) == 0 {
+                    let (run, operator) = (Arc::clone(&self.load.run), self.operator.clone());
+                    self.moves.spawn(drain(run, operator));
+                }
                 star.kill();
                 self.load.run.history.note(Event::Killed);
                 let cores = 1 + self.chance.below(2) as usize;
@@ -71,6 +98,10 @@ impl Upheaval<'_> {
             }
             3 => {
                 self.move_some();
+                star
+            }
+            4 | 5 => {
+                self.drain_for_a_while().await;
                 star
             }
             _ => {
@@ -82,18 +113,32 @@ impl Upheaval<'_> {
     }
 }
 
-/// Hands a stream over; a core that is not there any more is a refusal, everything else a mistake.
+const SECOND: CoreSet = CoreSet::One(CoreId(1));
+
+/// Hands a stream over; a core that is drained or not there any more is a refusal, everything else
+/// a mistake.
 async fn hand_off(run: Arc<Run>, operator: Client, name: StreamName, to: CoreId) {
     match operator.hand_off(name.clone(), to).await {
         Ok(leader) => {
             assert_eq!(leader.core, to, "{name}");
             run.history.note(Event::Moved);
         }
-        Err(error) => {
-            let code = error.refusal().map(|refusal| refusal.code);
-            assert_eq!(code, Some(Code::Invalid), "{name} to {to}: {error:?}");
-        }
+        Err(error) => expect_no_such_core(&error),
     }
+}
+
+/// Drains the second core, unless there is none.
+async fn drain(run: Arc<Run>, operator: Client) {
+    match operator.drain(SECOND).await {
+        Ok(_) => run.history.note(Event::Moved),
+        Err(error) => expect_no_such_core(&error),
+    }
+}
+
+#[track_caller]
+fn expect_no_such_core(error: &ClientError) {
+    let code = error.refusal().map(|refusal| refusal.code);
+    assert_eq!(code, Some(Code::Invalid), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
