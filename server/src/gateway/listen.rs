@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! - The head of a request, its body and the taking of its answer each have their time.
-//! - When the star stops, no connection is accepted, those without a request are closed at once,
-//!   and running requests have [`GRACE`] to finish.
+//! - When the star stops, connections without a request are closed at once and running requests
+//!   have [`GRACE`] to finish; who comes meanwhile is told.
 
 use super::bytes::{Arriving, Leaving, Patient};
 use super::connections::{Admitted, Connections, Slot};
@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 /// How long running requests may go on when the star stops.
@@ -46,11 +46,16 @@ pub(crate) async fn listen(
 ) {
     let connections = Arc::new(Connections::new());
     let mut tasks = JoinSet::new();
-    loop {
+    let (mut is_stopping, mut until) = (false, Instant::now());
+    while !is_stopping || !tasks.is_empty() {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             Some(_ended) = tasks.join_next(), if !tasks.is_empty() => continue,
-            () = gateway.stopping() => break,
+            () = gateway.stopping(), if !is_stopping => {
+                (is_stopping, until) = (true, Instant::now() + GRACE);
+                continue;
+            }
+            () = sleep_until(until), if is_stopping => break,
         };
         let socket = match accepted {
             Ok((socket, _peer)) => socket,
@@ -60,20 +65,10 @@ pub(crate) async fn listen(
                 continue;
             }
         };
-        let slot = match connections.admit() {
-            Admitted::Yes(slot) => slot,
-            Admitted::Instead(slot) => {
-                gateway.metrics.http.evicted.add(1);
-                slot
-            }
+        let Some(slot) = admit(&connections, &gateway) else {
             // Closed at once; whoever comes back finds room or not.
-            Admitted::No => continue,
+            continue;
         };
-        gateway
-            .metrics
-            .http
-            .connections
-            .set(connections.count() as u64);
         let (connections, gateway) = (Arc::clone(&connections), gateway.clone());
         let (router, tls) = (router.clone(), tls.clone());
         tasks.spawn(async move {
@@ -82,18 +77,27 @@ pub(crate) async fn listen(
                 tracing::debug!(%error, "an HTTP connection broke off");
             }
             connections.remove(&slot);
-            gateway
-                .metrics
-                .http
-                .connections
-                .set(connections.count() as u64);
+            let open = connections.count() as u64;
+            gateway.metrics.http.connections.set(open);
         });
     }
-    drop(listener);
-    let rest = async { while tasks.join_next().await.is_some() {} };
-    if timeout(GRACE, rest).await.is_err() {
+    if !tasks.is_empty() {
         tracing::warn!("HTTP requests were broken off");
     }
+}
+
+fn admit(connections: &Connections, gateway: &Gateway) -> Option<Arc<Slot>> {
+    let slot = match connections.admit() {
+        Admitted::Yes(slot) => slot,
+        Admitted::Instead(slot) => {
+            gateway.metrics.http.evicted.add(1);
+            slot
+        }
+        Admitted::No => return None,
+    };
+    let open = connections.count() as u64;
+    gateway.metrics.http.connections.set(open);
+    Some(slot)
 }
 
 async fn serve(
@@ -113,7 +117,6 @@ async fn serve(
     let stream = tokio::select! {
         done = handshake => done.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??,
         () = slot.told_to_go() => return Ok(()),
-        () = gateway.stopping() => return Ok(()),
     };
     serve_bytes(stream, router, slot, gateway).await
 }
@@ -144,7 +147,8 @@ where
         .max_headers(HEADERS_READ_MAX)
         .serve_connection(TokioIo::new(Patient::new(bytes)), service);
     let mut connection = pin!(connection);
-    let mut is_stopping = false;
+    // One that comes to a star on its way down is told so, and closed by the answer.
+    let mut is_stopping = gateway.is_stopping();
     loop {
         tokio::select! {
             done = connection.as_mut() => return done.map_err(io::Error::other),

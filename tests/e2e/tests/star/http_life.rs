@@ -3,9 +3,11 @@
 use crate::SITE;
 use crate::http::{append, make, star_with_bucket};
 use nova_e2e::home::Home;
-use nova_e2e::http::Http;
+use nova_e2e::http::{Http, read_reply};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::io::{BufReader, Write};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -113,6 +115,97 @@ fn a_star_that_stops_finishes_what_runs() {
         "{:?}",
         begun.elapsed()
     );
+}
+
+/// A load balancer learns of a stop while a request still runs, and that one is answered.
+#[test]
+fn a_star_that_stops_is_not_ready_and_takes_what_is_on_its_way() {
+    let (_home, star, http) = star_with_bucket();
+    make(&http, "k");
+    let mut stream = http.connect();
+    let head = "POST /v1/streams/tests/k/records HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n";
+    stream.write_all(head.as_bytes()).expect("the star reads");
+    let asked = |http: &Http| http.get("/metrics").expect(200).text();
+    // Behind an answer on a connection of its own the head above was read.
+    asked(&http);
+    star.process().signal(Signal::TERM);
+    star.process()
+        .wait_for_error_line(|line| line.contains("stopping"));
+    http.get("/health/ready").refused(503, "DRAINING");
+    http.get("/health/live").expect(200);
+    stream.write_all(b"in flight").expect("the star reads");
+    read_reply(&mut BufReader::new(stream)).expect(200);
+    star.wait_for_end().expect_done();
+}
+
+/// What HTTP was told is durable is there after SIGKILL.
+#[test]
+fn what_was_appended_by_http_survives_a_kill() {
+    let (home, star, http) = star_with_bucket();
+    make(&http, "k");
+    for n in 0..20 {
+        append(&http, "k", &[&n.to_string()]).expect(200);
+    }
+    star.kill();
+    let star = home.start();
+    let http = Http::of(&star);
+    let page = http.get("/v1/streams/tests/k/records").expect(200).json();
+    let records = page["records"].as_array().expect("records");
+    let bodies: Vec<_> = records.iter().filter_map(|r| r["body"].as_str()).collect();
+    let expected: Vec<_> = (0..20).map(|n| n.to_string()).collect();
+    assert_eq!(bodies, expected);
+}
+
+/// Readers that take nothing cost what one credit brings, and nobody waits for them.
+#[test]
+fn readers_that_take_nothing_cost_little() {
+    let mut home = Home::new(SITE).with_http();
+    home.add_flag("--recent-bytes=1MiB");
+    let star = home.start();
+    let http = Http::of(&star);
+    http.send("PUT", "/v1/buckets/tests", &[], b"").expect(201);
+    make(&http, "k");
+    let target = "/v1/streams/tests/k/records";
+    let record = vec![b'x'; 1024 * 1024 - 8];
+    for _ in 0..32 {
+        http.send("POST", target, &[], &record).expect(200);
+    }
+    let lines = ("accept", "application/x-ndjson");
+    let whole = http.follow(target, &[lines]).finish().body.len();
+    assert!(whole > 32 * record.len());
+    let before = star.memory_bytes();
+    let lazy: Vec<_> = (0..16)
+        .map(|n| http.follow(target, &[[lines, ("accept", "text/event-stream")][n % 2]]))
+        .collect();
+    http.send("POST", target, &[], &record).expect(200);
+    let whole = http.follow(target, &[lines]).finish().body.len();
+    assert!(whole > 33 * record.len());
+    let more = star.memory_bytes().saturating_sub(before);
+    println!("{} MiB for {} readers", more >> 20, lazy.len());
+    assert!(more < 16 * 8 * 1024 * 1024, "{more}");
+}
+
+#[test]
+fn beyond_this_machine_http_is_under_the_stars_certificate() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        println!("left out: there is no curl");
+        return;
+    }
+    let mut home = Home::new(SITE);
+    home.set_http("0.0.0.0:0");
+    let star = home.start();
+    let line = star
+        .process()
+        .wait_for_line(|line| line.starts_with("serving https://"));
+    let (_, port) = line.rsplit_once(':').expect("a port");
+    let authorities = home.data().join("tls/ca.pem");
+    let output = Command::new("curl")
+        .args(["-sS", "--fail", "--cacert"])
+        .arg(authorities)
+        .arg(format!("https://localhost:{port}/health/ready"))
+        .output()
+        .expect("curl runs");
+    assert_eq!(output.stdout, b"ready\n", "{output:?}");
 }
 
 #[test]
