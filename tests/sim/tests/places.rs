@@ -111,6 +111,27 @@ fn a_bucket_with_streams_stays() {
     );
 }
 
+/// A stream that was being created was not counted, since its core does not speak for it before it
+/// is durable: the bucket was deleted, and the stream told to be made (seed 20479).
+#[test]
+fn a_bucket_with_a_stream_that_is_being_created_stays() {
+    check(
+        "start cores 1
+         bucket b
+         hold
+         create b/s
+         unbucket b
+         go
+         describe b/s
+         list b",
+        "bucket made
+         INVALID
+         stream made 0..0 epoch-1
+         stream there 0..0 epoch-1
+         s:0",
+    );
+}
+
 #[test]
 fn another_core_names_the_one_that_has_the_stream() {
     check(

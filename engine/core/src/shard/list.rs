@@ -51,9 +51,14 @@ impl Shard {
             }
             let complete_to = listing.complete_to;
             let is_listed = |key: &StreamKey| complete_to.as_ref().is_none_or(|to| key <= to);
-            let here = listing.streams.into_values().filter(|state| {
-                is_listed(&state.name.key) && !state.deleted && self.is_here(&state.name)
-            });
+            let is_here = |state: &StreamState| {
+                let is_pending = with_pending && self.streams.find(&state.name).is_some();
+                is_pending || self.is_here(&state.name)
+            };
+            let here = listing
+                .streams
+                .into_values()
+                .filter(|state| is_listed(&state.name.key) && !state.deleted && is_here(state));
             found.extend(here.take(wanted - found.len()));
             match complete_to {
                 Some(to) if found.len() < wanted => after = to.as_str().to_owned(),
