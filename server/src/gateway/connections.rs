@@ -8,10 +8,12 @@
 //! their own; a request that arrives at once is never the oldest.
 //!
 //! # Invariants
-//! - There are never more than `HTTP_CONNECTIONS_MAX`.
+//! - There are never more than `HTTP_CONNECTIONS_MAX`, nor than a quarter of the descriptors that
+//!   the process may have: the cores need theirs for segments.
 //! - A request that has arrived is never closed for another.
 
 use nova_model::limits::HTTP_CONNECTIONS_MAX;
+use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,7 +52,9 @@ pub(crate) enum Admitted {
 
 impl Connections {
     pub(crate) fn new() -> Connections {
-        Connections::with_most(HTTP_CONNECTIONS_MAX)
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let share = usize::try_from(descriptors / 4).unwrap_or(usize::MAX);
+        Connections::with_most(HTTP_CONNECTIONS_MAX.min(share))
     }
 
     fn with_most(most: usize) -> Connections {

@@ -130,3 +130,41 @@ fn readers_follow_their_stream_to_another_core() {
     let page = http.get("/v1/streams/tests/k/records").expect(200).json();
     assert_eq!(page["records"].as_array().map(Vec::len), Some(5));
 }
+
+/// A stream that moves to and fro under appends: nobody sees more than a moment's wait, nothing is
+/// lost or there twice.
+#[test]
+fn appends_follow_a_stream_that_moves_to_and_fro() {
+    let (home, _star, http) = star_with_bucket();
+    if home.cores() < 2 {
+        println!("left out: there is one CPU");
+        return;
+    }
+    make(&http, "k");
+    let appending: Vec<_> = (0..3)
+        .map(|writer| {
+            thread::spawn(move || {
+                for n in 0..60 {
+                    append(&http, "k", &[&format!("{writer}/{n}")]).expect(200);
+                }
+            })
+        })
+        .collect();
+    for n in 0..30 {
+        let target = "/v1/streams/tests/k/handoff";
+        http.json("POST", target, &json!({ "to": n % 2 }))
+            .expect(200);
+    }
+    for appender in appending {
+        appender.join().expect("every append is answered");
+    }
+    let page = http.get("/v1/streams/tests/k/records").expect(200).json();
+    let records = page["records"].as_array().expect("records");
+    for writer in 0..3 {
+        let prefix = format!("{writer}/");
+        let own = records.iter().filter_map(|record| record["body"].as_str());
+        let own: Vec<_> = own.filter(|body| body.starts_with(&prefix)).collect();
+        let expected: Vec<_> = (0..60).map(|n| format!("{writer}/{n}")).collect();
+        assert_eq!(own, expected);
+    }
+}
