@@ -7,7 +7,7 @@
 //!        | move or drain, and SIGKILL at once, start with 1 or 2 cores
 //!   before each: a random number of acks
 //! ```
-//! The short form acts 20 times. A long one: `NOVA_E2E_ACTS=2000 cargo test -p nova-e2e upheaval::
+//! The short form acts 16 times. A long one: `NOVA_E2E_ACTS=2000 cargo test -p nova-e2e upheaval::
 //! -- --nocapture`. `NOVA_E2E_SEED` sets the seed, which decides what is done and not how threads
 //! interleave.
 
@@ -19,7 +19,7 @@ use nova_e2e::home::{Home, Star};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-const ACTS_SHORT: u64 = 20;
+const ACTS_SHORT: u64 = 16;
 /// Most acks between two acts.
 const ACKS_MAX: u64 = 800;
 /// Most streams that are on their way at once.
