@@ -298,7 +298,7 @@ impl Client {
 
     /// Hands all streams that these cores lead to the others, and resolves when they have them. No
     /// stream is placed on a drained core until [`Client::undrain`] or the star's next start. With
-    /// every core drained, streams are let go of, and appends wait.
+    /// every core drained the star is closed: it leads nothing and refuses streams as `DRAINING`.
     pub async fn drain(&self, cores: CoreSet) -> Result<Placement, ClientError> {
         placement(
             self.star

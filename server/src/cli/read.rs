@@ -7,6 +7,10 @@
 //!
 //! # Not here
 //! - Reconnecting: `nova-client`'s reader, which goes on without an end.
+//! - From where to where: [`range`].
+
+mod progress;
+mod range;
 
 use crate::cli::append::parse_stream;
 use crate::cli::entry::Entry;
@@ -15,11 +19,9 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::output::{Gone, Output};
 use crate::cli::record_text::{self, Form};
 use crate::cli::time_text::wall;
-use crate::config::units::parse_duration;
-use nova_client::{
-    ClientError, ReadItem, ReadLimits, ReadOpen, ReadStart, Reader, SequenceNumber, StreamName,
-    Timestamp,
-};
+use nova_client::{ClientError, ReadItem, ReadOpen, Reader, StreamName};
+use progress::Progress;
+use range::{EndArgs, StartArgs};
 use std::time::Duration;
 
 /// How long what was read may take to reach stdout after Ctrl-C.
@@ -30,7 +32,9 @@ Examples:
   nova read logs/some                       All that is there
   nova read logs/some --tail 10 --follow    The last ten, and what comes
   nova read logs/some --since 15m --json    With sequence numbers, times and headers
-  nova read logs/some --from 1000 --count 1";
+  nova read logs/some --from 1000 --count 1
+  nova read logs/some --since 2026-11-29T15:00Z --until-time 2026-11-29T16:00Z
+  nova read media/film --format raw > film  The bytes as they were appended";
 
 /// Write the records of a stream to stdout, one body a line
 #[derive(Debug, clap::Args)]
@@ -39,49 +43,30 @@ pub(crate) struct ReadArgs {
     /// The stream
     #[arg(value_name = "BUCKET/KEY", value_parser = parse_stream)]
     stream: StreamName,
-    #[command(flatten)]
-    start: StartArgs,
-    /// Stop after this many records
-    #[arg(long, value_name = "N")]
-    count: Option<u64>,
     /// Go on with new records as they become durable, and try for ever when the star is away
     #[arg(long, short)]
     follow: bool,
+    /// How records are written [default: text, or json with --json]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Form>,
+    /// Show no progress on stderr
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    start: StartArgs,
+    #[command(flatten)]
+    end: EndArgs,
     #[command(flatten)]
     pub(crate) entry: Entry,
 }
 
-/// Where to start; at the first record that is left if nothing is said.
-#[derive(Debug, Clone, clap::Args)]
-#[group(multiple = false)]
-struct StartArgs {
-    /// Start at this sequence number [default: the first that is left]
-    #[arg(long, value_name = "SEQ")]
-    from: Option<u64>,
-    /// Start this many records before the tail
-    #[arg(long, value_name = "N")]
-    tail: Option<u64>,
-    /// Start at the first record that is no older than this, such as 15m or 2d
-    #[arg(long, value_name = "AGE", value_parser = parse_age)]
-    since: Option<Duration>,
-}
-
-fn parse_age(text: &str) -> Result<Duration, String> {
-    parse_duration(text, "s")
-}
-
-impl StartArgs {
-    fn start(&self, now: Timestamp) -> ReadStart {
-        match (self.from, self.tail, self.since) {
-            (Some(from), _, _) => ReadStart::Sequence(SequenceNumber(from)),
-            (_, Some(tail), _) => ReadStart::TailOffset(tail),
-            (_, _, Some(age)) => {
-                let age_us = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
-                ReadStart::Timestamp(Timestamp(now.0.saturating_sub(age_us)))
-            }
-            // As far before the tail as there are records.
-            (None, None, None) => ReadStart::TailOffset(u64::MAX),
-        }
+impl ReadArgs {
+    fn form(&self) -> Form {
+        let by_default = match self.entry.json {
+            true => Form::Json,
+            false => Form::Text,
+        };
+        self.format.unwrap_or(by_default)
     }
 }
 
@@ -89,15 +74,10 @@ impl StartArgs {
 pub(crate) async fn run(args: ReadArgs) -> Result<Exit, Failure> {
     let mut interrupt = Interrupt::listen()?;
     let mut output = Output::stdout()?;
-    let form = if args.entry.json {
-        Form::Json
-    } else {
-        Form::Body
-    };
     let end = tokio::select! {
         biased;
         () = interrupt.told() => Ok(Exit::Interrupted),
-        read = read(&args, form, &mut output) => read,
+        read = read(&args, &mut output) => read,
     };
     let finish = output.finish();
     if end == Ok(Exit::Interrupted) {
@@ -109,26 +89,30 @@ pub(crate) async fn run(args: ReadArgs) -> Result<Exit, Failure> {
     end
 }
 
-async fn read(args: &ReadArgs, form: Form, output: &mut Output) -> Result<Exit, Failure> {
+async fn read(args: &ReadArgs, output: &mut Output) -> Result<Exit, Failure> {
     let client = args.entry.connect().await?;
+    let now = wall();
     let open = ReadOpen {
         stream: args.stream.clone(),
         stream_id: None,
-        start: args.start.start(wall()),
-        limits: ReadLimits {
-            count: args.count,
-            ..ReadLimits::default()
-        },
+        start: args.start.start(now),
+        limits: args.end.limits(now),
         follow: args.follow,
-        clamp: false,
+        clamp: args.start.clamp,
     };
+    let limits = open.limits;
     let failed = |error: ClientError| {
         let what = format!("{} can't be read", args.stream);
         Failure::client(what, &error, Subject::Stream(&args.stream))
     };
     let mut reader = client.read(open).await.map_err(failed)?;
+    let mut progress = match args.quiet || args.follow {
+        true => Progress::hidden(),
+        false => Progress::begin(&reader, &limits),
+    };
     let patience = (!args.follow).then_some(args.entry.retry_for);
-    let copied = copy(&mut reader, patience, form, output).await;
+    let copied = copy(&mut reader, patience, args.form(), output, &mut progress).await;
+    progress.end();
     drop(reader);
     client.close().await;
     copied.map_err(|error| {
@@ -160,6 +144,7 @@ async fn copy(
     patience: Option<Duration>,
     form: Form,
     output: &mut Output,
+    progress: &mut Progress,
 ) -> Result<(), ClientError> {
     loop {
         let item = tokio::select! {
@@ -181,6 +166,7 @@ async fn copy(
                 batch.for_each(|position, record| {
                     record_text::write(form, buffer, position, record);
                 });
+                progress.note(batch.records());
                 output.flush_if_full().await
             }
         };
@@ -197,7 +183,3 @@ async fn flush_pending(output: &mut Output) -> Result<(), Gone> {
     }
     output.flush().await
 }
-
-#[cfg(test)]
-#[path = "read_tests.rs"]
-mod tests;

@@ -5,7 +5,8 @@
 //!   {"seq":8,"timestamp":1796001866000001,"headers":[],"body_base64":"/wD+"}
 //! ```
 //! A body that is not UTF-8 has the name `body_base64`; a part of a header that is not is
-//! `{"base64": "..."}` in place of a text.
+//! `{"base64": "..."}` in place of a text. Where all is base64, it is so whatever the bytes are, and
+//! headers are `["bGV2ZWw=","aW5mbw=="]`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,24 +15,42 @@ use nova_model::record::RecordView;
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// Which of the two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a record is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Form {
-    /// The body and a line end.
-    Body,
-    /// One line of JSON.
+    /// The body, and nothing between two of them
+    Raw,
+    /// The body and a line end
+    Text,
+    /// Everything as one line of JSON; what is no UTF-8 is base64
     Json,
+    /// Everything as one line of JSON, with all bytes as base64
+    JsonBase64,
 }
 
 /// Writes a record.
 pub(crate) fn write(form: Form, to: &mut Vec<u8>, position: Position, record: RecordView<'_>) {
     match form {
-        Form::Body => {
+        Form::Raw => to.extend_from_slice(record.body()),
+        Form::Text => {
             to.extend_from_slice(record.body());
             to.push(b'\n');
         }
         Form::Json => write_json(to, position, record),
+        Form::JsonBase64 => write_base64(to, position, record),
     }
+}
+
+fn write_base64(to: &mut Vec<u8>, position: Position, record: RecordView<'_>) {
+    let (sequence, time) = (position.sequence.0, position.timestamp.0);
+    let pair = |(name, value)| json!([STANDARD.encode(name), STANDARD.encode(value)]);
+    let headers = Value::from(record.headers().map(pair).collect::<Vec<_>>());
+    let body = STANDARD.encode(record.body());
+    let written = writeln!(
+        to,
+        r#"{{"seq":{sequence},"timestamp":{time},"headers":{headers},"body_base64":"{body}"}}"#
+    );
+    written.expect("writing to memory does not fail");
 }
 
 fn write_json(to: &mut Vec<u8>, position: Position, record: RecordView<'_>) {

@@ -23,12 +23,12 @@ fn json_of(record: Record) -> Value {
 
 #[test]
 fn a_body_is_written_as_it_is() {
-    assert_eq!(written(Form::Body, Record::new("a line")), b"a line\n");
+    assert_eq!(written(Form::Text, Record::new("a line")), b"a line\n");
     assert_eq!(
-        written(Form::Body, Record::new(&b"\xff\x00"[..])),
+        written(Form::Text, Record::new(&b"\xff\x00"[..])),
         b"\xff\x00\n"
     );
-    assert_eq!(written(Form::Body, Record::new("")), b"\n");
+    assert_eq!(written(Form::Text, Record::new("")), b"\n");
 }
 
 #[test]
@@ -53,4 +53,24 @@ fn what_is_no_text_is_base64() {
         "body_base64": "/wD+",
     });
     assert_eq!(json_of(record), expected);
+}
+
+#[test]
+fn raw_bodies_have_nothing_between_them() {
+    assert_eq!(
+        written(Form::Raw, Record::new(&b"\xff\x00"[..])),
+        b"\xff\x00"
+    );
+}
+
+#[test]
+fn all_can_be_base64() {
+    let record = Record::new("started").with_header("level", &b"\xff"[..]);
+    let written: Value = serde_json::from_slice(&written(Form::JsonBase64, record)).unwrap();
+    let expected = json!({
+        "seq": 7, "timestamp": 1000,
+        "headers": [["bGV2ZWw=", "/w=="]],
+        "body_base64": "c3RhcnRlZA==",
+    });
+    assert_eq!(written, expected);
 }

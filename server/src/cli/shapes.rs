@@ -5,8 +5,8 @@
 //! - Settings in force are `{"value": V, "from": "stream" | "bucket" | "built-in"}`.
 
 use nova_client::{
-    BucketInfo, BucketSettings, Facts, Position, ProducerPolicy, Refusal, StarInfo, StreamInfo,
-    StreamSettings,
+    BucketInfo, BucketSettings, CoreStatus, Facts, Placement, Position, ProducerPolicy, Rebalanced,
+    Refusal, StarInfo, StarStatus, StreamInfo, StreamSettings,
 };
 use nova_model::settings::{InForce, Origin, Retention, TimestampMode};
 use serde_json::{Map, Value, json};
@@ -90,6 +90,50 @@ pub(crate) fn star(info: &StarInfo) -> Value {
         "incarnation": info.incarnation.0,
         "cores": cores.collect::<Vec<_>>(),
     })
+}
+
+/// A star and its cores as they are.
+pub(crate) fn status(status: &StarStatus) -> Value {
+    let core = |core: &CoreStatus| {
+        json!({
+            "core": core.core.0,
+            "address": core.address,
+            "drained": core.is_drained,
+            "disk_full": core.is_disk_full,
+            "streams_led": core.streams_led,
+            "streams_loaded": core.streams_loaded,
+            "streams_moving": core.streams_moving,
+            "sessions": core.sessions,
+            "readers": core.readers,
+            "appended_bytes_per_s": core.appended_bytes_per_s,
+            "appended_records_per_s": core.appended_records_per_s,
+            "read_bytes_per_s": core.read_bytes_per_s,
+            "segments": core.segments,
+            "log_bytes": core.log_bytes,
+            "pending_bytes": core.pending_bytes,
+            "recent_bytes": core.recent_bytes,
+        })
+    };
+    json!({
+        "star": status.star.to_string(),
+        "incarnation": status.incarnation.0,
+        "cores": status.cores.iter().map(core).collect::<Vec<_>>(),
+    })
+}
+
+/// What a drain or its end has come to.
+pub(crate) fn placement(done: &Placement) -> Value {
+    let drained: Vec<u16> = done.drained.iter().map(|core| core.0).collect();
+    json!({ "drained": drained, "moved": done.moved })
+}
+
+/// What a rebalance has done.
+pub(crate) fn rebalanced(done: &Rebalanced) -> Value {
+    let moves = done
+        .moves
+        .iter()
+        .map(|one| json!({ "stream": one.name.to_string(), "from": one.from.0, "to": one.to.0 }));
+    json!({ "moves": moves.collect::<Vec<_>>(), "has_more": done.has_more })
 }
 
 /// What a refusal says, as members of an error.

@@ -94,7 +94,7 @@ fn look(subject: Subject<'_>, since: u64) -> Advice {
     let command = match subject {
         Subject::Stream(name) => format!("nova read {name} --from {since}"),
         Subject::Bucket(name) => format!("nova bucket describe {name}"),
-        Subject::Star => "nova star".to_owned(),
+        Subject::Star => "nova admin status".to_owned(),
     };
     run("see what is there", command)
 }
