@@ -386,6 +386,7 @@ impl Cores {
             let found = &logs[&LogId(core.0)];
             let mut shard = ShardConfig::new(star, incarnation, core, addresses.to_vec());
             shard.segment_bytes = config.segment_bytes;
+            shard.floor_bytes = config.floor_bytes;
             shard.recent_bytes = config.recent_bytes;
             shard.ingress_bytes = config.ingress_bytes;
             let mut disk = DriverConfig::new(layout.clone());

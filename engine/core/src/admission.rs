@@ -30,8 +30,8 @@ pub(crate) struct AppendCase<'a> {
     pub(crate) writer: Option<WriterStamp>,
     /// The batch.
     pub(crate) batch: &'a EncodedBatch,
-    /// Whether the disk has no space for it.
-    pub(crate) is_disk_full: bool,
+    /// Why there is no space for it, if there is none.
+    pub(crate) shortage: Option<Refusal>,
 }
 
 /// What becomes of an append.
@@ -58,7 +58,7 @@ pub(crate) fn judge(case: &AppendCase<'_>) -> Verdict {
     let checks = check_fence(case.state, case.settings.policy.value, case.fence)
         .and_then(|()| check_match(case.state, case.match_sequence))
         .and_then(|()| check_timestamps(case.settings.timestamps.value, case.batch))
-        .and_then(|()| check_space(case.is_disk_full));
+        .and_then(|()| case.shortage.clone().map_or(Ok(()), Err));
     match checks {
         Ok(()) => Verdict::Admit,
         Err(refusal) => Verdict::Refuse(refusal),
@@ -120,15 +120,6 @@ fn check_timestamps(mode: TimestampMode, batch: &EncodedBatch) -> Result<(), Ref
     }
     let message = "the stream requires the client's timestamp on each record";
     Err(Refusal::invalid("timestamp", None, message))
-}
-
-fn check_space(is_disk_full: bool) -> Result<(), Refusal> {
-    if !is_disk_full {
-        return Ok(());
-    }
-    let message = "the star's disk is full; reads, trims and deletes go on, appends resume by \
-                   themselves when space is free";
-    Err(Refusal::new(Code::DiskFull, message))
 }
 
 fn duplicate_mismatch(expected: u64) -> Refusal {

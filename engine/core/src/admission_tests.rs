@@ -69,7 +69,7 @@ fn checks_come_in_the_order_of_the_contract() {
             sequence: 3,
         }),
         batch: &batch,
-        is_disk_full: true,
+        shortage: Some(Refusal::new(Code::DiskFull, "full")),
     };
     let code = |case: &AppendCase<'_>| match judge(case) {
         Verdict::Refuse(refusal) => refusal.code,
@@ -84,6 +84,6 @@ fn checks_come_in_the_order_of_the_contract() {
     assert_eq!(code(&case), Code::Invalid);
     case.batch = &timed;
     assert_eq!(code(&case), Code::DiskFull);
-    case.is_disk_full = false;
+    case.shortage = None;
     assert_eq!(judge(&case), Verdict::Admit);
 }

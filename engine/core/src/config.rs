@@ -25,6 +25,8 @@ pub struct ShardConfig {
     pub idle_us: u64,
     /// Time between two looks at what has had its time, in microseconds.
     pub forget_us: u64,
+    /// Free bytes below which appends are refused; by the sizes of segments and file system if none.
+    pub floor_bytes: Option<u64>,
     /// Mistakes that the simulator must find; none outside of it.
     pub planted: PlantedBugs,
 }
@@ -51,6 +53,7 @@ impl ShardConfig {
             ingress_bytes: limits::INGRESS_BYTES_DEFAULT,
             idle_us: limits::LEADERSHIP_IDLE_US,
             forget_us: limits::FORGET_US,
+            floor_bytes: None,
             planted: PlantedBugs::default(),
         }
     }

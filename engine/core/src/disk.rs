@@ -109,6 +109,11 @@ pub enum DiskOp {
         /// The file.
         file: SegmentFile,
     },
+    /// Tell how much space is free for this log.
+    Space {
+        /// The log.
+        log: LogId,
+    },
     /// The segment gets no more writes: cut the file to `length`, let its lock go.
     FinishSegment {
         /// The file.
@@ -134,6 +139,13 @@ pub enum DiskResult {
     Mapped(Mapped),
     /// It is done: the segment is finished, recycled, or let go.
     Finished,
+    /// What space there is.
+    Space {
+        /// Bytes that can be allocated, the log's spare files among them.
+        free: u64,
+        /// Bytes of the whole file system.
+        total: u64,
+    },
     /// It did not work.
     Failed(DiskError),
 }

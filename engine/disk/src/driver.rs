@@ -135,6 +135,10 @@ impl Driver {
                 let work = async move { operations.recycle(file).await };
                 self.spawn(token, None, work);
             }
+            DiskOp::Space { log } => {
+                let work = async move { operations.space(log).await };
+                self.spawn(token, None, work);
+            }
             DiskOp::LetGo { file } => {
                 let work = async move { operations.let_go(file).await };
                 self.spawn(token, None, work);

@@ -390,6 +390,38 @@ fn an_index_is_replaced_whole_and_old_readers_keep_the_old_one() {
     );
 }
 
+#[test]
+fn a_recycled_segment_is_the_next_ones_file_and_its_space_is_free() {
+    let trial = Trial::new();
+    on_core(async {
+        let core = Core::new(&trial).await;
+        created(core.create(1, MIB).await);
+        assert_written(core.write(1, 0, pattern(BLOCK, 1)).await);
+        let store = DiskOp::StoreIndex {
+            file: segment(1),
+            bytes: Bytes::from_static(b"index"),
+        };
+        core.act(store).await;
+        assert_finished(core.finish(1, MIB).await);
+        assert_eq!(bytes(core.read(1, 0, BLOCK).await), pattern(BLOCK, 1));
+        assert_eq!(core.driver.descriptors(), 1, "a handle to read with");
+        let free = |result| match result {
+            DiskResult::Space { free, total } if free <= total => free,
+            other => panic!("{}", failed(other)),
+        };
+        let space = || DiskOp::Space { log: LOG };
+        assert!(free(core.act(space()).await) > 0);
+        assert_finished(core.act(DiskOp::Recycle { file: segment(1) }).await);
+        assert_eq!(core.driver.descriptors(), 0);
+        assert_eq!(trial.names(), ["spare-000.seg"]);
+        assert_finished(core.act(DiskOp::LetGo { file: segment(1) }).await);
+        created(core.create(2, MIB).await);
+        assert_eq!(trial.names(), ["00000000000000000002.seg"]);
+        assert_eq!(bytes(core.read(2, 0, BLOCK).await), pattern(BLOCK, 1));
+        core.driver.close().await;
+    });
+}
+
 /// The first file that glommio opens on a device decides whether it polls the device, and an empty
 /// one misleads it: every later read failed with EOPNOTSUPP.
 #[test]

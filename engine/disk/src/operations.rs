@@ -29,6 +29,7 @@ use bytes::{Bytes, BytesMut};
 use glommio::executor;
 use glommio::io::{DmaBuffer, DmaFile};
 use nova_core::disk::{DiskError, DiskFailure, DiskResult, Mapped, SegmentFile};
+use nova_model::LogId;
 use nova_model::limits::{BLOCK_BYTES, GROUP_BYTES_MAX};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -270,6 +271,14 @@ impl Operations {
         let recycled = blocking(move || segments::recycle(&layout, file)).await;
         recycled.map_err(|error| attempt.failed(&error))?;
         Ok(DiskResult::Finished)
+    }
+
+    pub(crate) async fn space(&self, log: LogId) -> Outcome {
+        let attempt = Attempt::new("space", &self.layout.log(log), 0, 0);
+        let layout = self.layout.clone();
+        let space = blocking(move || segments::space(&layout, log)).await;
+        let (free, total) = space.map_err(|error| attempt.failed(&error))?;
+        Ok(DiskResult::Space { free, total })
     }
 
     pub(crate) async fn let_go(&self, file: SegmentFile) -> Outcome {

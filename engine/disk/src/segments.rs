@@ -147,6 +147,21 @@ pub(crate) fn recycle(layout: &Layout, file: SegmentFile) -> io::Result<()> {
     directory.sync_all()
 }
 
+/// Bytes that a log can still use, its spare files among them, and those of the file system.
+pub(crate) fn space(layout: &Layout, log: LogId) -> io::Result<(u64, u64)> {
+    let directory = layout.log(log);
+    let system = rustix::fs::statvfs(&directory)?;
+    let mut free = system.f_bavail.saturating_mul(system.f_frsize);
+    for number in 0..SPARE_SEGMENTS_MAX {
+        match fs::metadata(layout.spare(log, number)) {
+            Ok(spare) => free = free.saturating_add(spare.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((free, system.f_blocks.saturating_mul(system.f_frsize)))
+}
+
 /// Makes a segment's file that holds `header` and nothing else, atomically and durably.
 pub(crate) fn create_closed(layout: &Layout, file: SegmentFile, header: &[u8]) -> io::Result<()> {
     let mut bytes = header.to_vec();

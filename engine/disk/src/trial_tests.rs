@@ -225,6 +225,7 @@ fn name(result: &DiskResult) -> String {
         DiskResult::Read(_) => "Read".to_owned(),
         DiskResult::Mapped(_) => "Mapped".to_owned(),
         DiskResult::Finished => "Finished".to_owned(),
+        DiskResult::Space { .. } => "Space".to_owned(),
         DiskResult::Failed(error) => error.to_string(),
     }
 }

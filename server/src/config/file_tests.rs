@@ -18,6 +18,7 @@ fn every_flag_has_a_key_of_the_same_name() {
         advertise = "star.example"
         cores = 4
         segment-bytes = "512MiB"
+        floor-bytes = "1GiB"
         allow-corrupt = true
         sync = "fdatasync"
         recent-bytes = 1048576
@@ -34,6 +35,7 @@ fn every_flag_has_a_key_of_the_same_name() {
         advertise: Some("star.example".to_owned()),
         cores: Some(4),
         segment_bytes: Some(512 << 20),
+        floor_bytes: Some(1 << 30),
         allow_corrupt: Some(true),
         sync: Some(SyncName::Fdatasync),
         recent_bytes: Some(1 << 20),

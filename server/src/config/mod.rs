@@ -43,6 +43,8 @@ pub struct ServeConfig {
     pub cores: Option<usize>,
     /// Size of a segment file in bytes.
     pub segment_bytes: u64,
+    /// Free bytes below which appends are refused; by segments and file system if it is not said.
+    pub floor_bytes: Option<u64>,
     /// Serve although stored data is damaged; reads of the damaged ranges are refused `CORRUPT`.
     pub allow_corrupt: bool,
     /// How writes become durable.

@@ -68,6 +68,10 @@ pub struct ServeSettings {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     #[serde(deserialize_with = "bytes_in_file")]
     pub segment_bytes: Option<u64>,
+    /// Free space below which appends are refused [default: 3 segments a core, at most a tenth]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[serde(deserialize_with = "bytes_in_file")]
+    pub floor_bytes: Option<u64>,
     /// Serve although stored data is damaged; reads of the damaged ranges fail as CORRUPT
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     #[arg(value_name = "true|false")]
@@ -121,6 +125,7 @@ impl ServeSettings {
             advertise: self.advertise.or(other.advertise),
             cores: self.cores.or(other.cores),
             segment_bytes: self.segment_bytes.or(other.segment_bytes),
+            floor_bytes: self.floor_bytes.or(other.floor_bytes),
             allow_corrupt: self.allow_corrupt.or(other.allow_corrupt),
             sync: self.sync.or(other.sync),
             recent_bytes: self.recent_bytes.or(other.recent_bytes),
@@ -162,6 +167,7 @@ pub fn resolve(said: ServeSettings) -> Result<ServeConfig, ConfigError> {
         advertise,
         cores: said.cores,
         segment_bytes,
+        floor_bytes: said.floor_bytes,
         allow_corrupt: said.allow_corrupt.unwrap_or(false),
         sync: match said.sync {
             Some(SyncName::Fdatasync) => SyncMode::Fdatasync,

@@ -18,6 +18,7 @@ fn all_defaults_are_explicit() {
         advertise: None,
         cores: None,
         segment_bytes: 256 << 20,
+        floor_bytes: None,
         allow_corrupt: false,
         sync: SyncMode::Dsync,
         recent_bytes: 64 << 20,

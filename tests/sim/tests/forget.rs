@@ -198,3 +198,39 @@ fn a_segment_in_which_all_is_trimmed_is_recycled() {
          b",
     );
 }
+
+#[test]
+fn a_full_disk_refuses_appends_and_takes_them_again_by_itself() {
+    check(
+        "start
+         bucket b auto
+         append b/s a
+         wait 1000000
+         full
+         append b/s b
+         wait 1000000
+         append b/s c
+         create b/t
+         read b/s 1..
+         trim b/s 1
+         fence b/s t
+         delete b/s
+         space
+         append b/u d
+         wait 1000000
+         append b/u d",
+        "bucket made
+         acked 0..1
+         acked 1..2
+         DISK_FULL
+         DISK_FULL
+         from 1
+         1:b
+         end 2
+         trimmed to 1
+         fenced at 2
+         deleted
+         DISK_FULL
+         acked 0..1",
+    );
+}

@@ -107,6 +107,7 @@ pub(crate) struct LogWriter {
     roll_soon: bool,
     create_retry: Option<Instant>,
     no_space: bool,
+    no_descriptor: bool,
     /// Size of the segment that is made next.
     create_bytes: u64,
     open: VecDeque<OpenGroup>,
@@ -136,6 +137,7 @@ impl LogWriter {
             roll_soon: false,
             create_retry: None,
             no_space: false,
+            no_descriptor: false,
             create_bytes: config.segment_bytes,
             open: VecDeque::new(),
             last_ticket: Ticket(0),
@@ -211,12 +213,17 @@ impl LogWriter {
     /// and the rest of this one is reserved for what was admitted.
     pub(crate) fn is_full(&self) -> bool {
         let reserve = (self.pending_bytes + 2 * GROUP_BYTES_MAX) as u64;
-        self.no_space
+        (self.no_space || self.no_descriptor)
             && self
                 .active
                 .as_ref()
                 .filter(|_| !self.roll_wanted)
                 .is_none_or(|slot| !slot.has_room(reserve))
+    }
+
+    /// Whether the last file for a segment could not be made for want of a descriptor.
+    pub(crate) fn lacks_descriptors(&self) -> bool {
+        self.no_descriptor
     }
 
     /// When to ask again for an operation.
@@ -388,6 +395,7 @@ impl LogWriter {
             (LogOp::Create, DiskResult::Created { written_before }) => {
                 let next = self.next.as_mut().expect("it was being made");
                 next.created(written_before);
+                self.no_descriptor = false;
                 self.no_space = next.length < self.segment_bytes;
                 self.create_bytes = self.segment_bytes;
                 None
@@ -409,7 +417,13 @@ impl LogWriter {
         let slot = self.next.take().expect("it was being made");
         self.next_number = slot.file.number;
         match error.failure {
-            DiskFailure::NoSpace | DiskFailure::NoDescriptor => {
+            DiskFailure::NoDescriptor => {
+                self.no_descriptor = true;
+                self.create_retry = Some(now.plus_us(CREATE_RETRY_US));
+                None
+            }
+            DiskFailure::NoSpace => {
+                self.no_descriptor = false;
                 self.no_space = true;
                 let smaller = FIRST_SEGMENT_BYTES_SMALL
                     .into_iter()

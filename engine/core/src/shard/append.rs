@@ -136,7 +136,7 @@ impl Shard {
             match_sequence: terms.match_sequence,
             writer: terms.writer,
             batch: &batch,
-            is_disk_full: self.log.is_full(),
+            shortage: self.shortage(),
         };
         let arrived = now.instant;
         match admission::judge(&case) {

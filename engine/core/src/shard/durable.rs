@@ -65,6 +65,7 @@ impl Shard {
                     self.fatal(error);
                 }
             }
+            OpOwner::Space => self.space_known(result),
             OpOwner::Recycle(file) => self.recycled(file, result),
             OpOwner::LetGo { to, file } => self.tell_let_go(to, file, result),
             OpOwner::Reader(reader) => self.handle_read(reader, token, result),
@@ -82,6 +83,7 @@ impl Shard {
                     self.ask(OpOwner::Finish, DiskOp::FinishSegment { file, length });
                     self.ask(OpOwner::Index(file), DiskOp::StoreIndex { file, bytes });
                 }
+                self.ask_for_space();
                 if !self.is_ready {
                     self.is_ready = true;
                     self.events.push_front(Event::Ready);
@@ -102,6 +104,7 @@ impl Shard {
             DiskResult::Mapped(mapped) => {
                 let stored = self.indexes.stored(file, mapped);
                 stored.expect("an index that was just stored is whole");
+                self.retention.hurry();
             }
             DiskResult::Failed(error) => {
                 self.events.push_back(Event::IndexNotStored(file, error));
@@ -109,6 +112,7 @@ impl Shard {
             DiskResult::Created { .. }
             | DiskResult::Written
             | DiskResult::Read(_)
+            | DiskResult::Space { .. }
             | DiskResult::Finished => unreachable!("a stored index is mapped"),
         }
     }
@@ -155,8 +159,14 @@ impl Shard {
                 self.recent.add(&mut self.streams, id, batch.stored.clone());
                 self.wake_followers(id);
             }
-            Entry::Trim { first, .. } => stream.marks.advance_trimmed(*first),
-            Entry::Deleted { .. } => self.fail_readers(id),
+            Entry::Trim { first, .. } => {
+                stream.marks.advance_trimmed(*first);
+                self.recycling.hurry();
+            }
+            Entry::Deleted { .. } => {
+                self.fail_readers(id);
+                self.recycling.hurry();
+            }
             Entry::Led(_)
             | Entry::Fence { .. }
             | Entry::Settings { .. }

@@ -20,6 +20,6 @@ impl Shard {
 
     /// Whether appends are refused for want of space on the disk.
     pub fn is_disk_full(&self) -> bool {
-        self.log.is_full()
+        self.shortage().is_some()
     }
 }

@@ -33,6 +33,7 @@ mod recycle;
 mod request;
 mod retain;
 mod session;
+mod space;
 mod stream;
 
 use crate::catalog::buckets::Buckets;
@@ -60,6 +61,7 @@ use nova_model::{Code, CoreId, Epoch, Facts, Instant, Now, Refusal};
 use recycle::Recycling;
 use retain::Retention;
 use session::Session;
+use space::Space;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -97,6 +99,7 @@ pub struct Shard {
     away: BTreeMap<StreamName, Away>,
     retention: Retention,
     recycling: Recycling,
+    space: Space,
     gate: Gate<Held>,
     durable: Ticket,
     events: VecDeque<Event>,
@@ -114,6 +117,7 @@ enum OpOwner {
     Index(SegmentFile),
     Finish,
     Reader(ReaderKey),
+    Space,
     Recycle(SegmentFile),
     LetGo { to: CoreId, file: SegmentFile },
 }
@@ -147,6 +151,7 @@ impl Shard {
             away: BTreeMap::new(),
             retention: Retention::default(),
             recycling: Recycling::new(start.released),
+            space: Space::default(),
             gate: Gate::new(),
             durable: Ticket(0),
             events: VecDeque::new(),
@@ -225,6 +230,7 @@ impl Shard {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let heartbeat = self.heartbeats.first().map(|(at, _)| *at);
         let forgetting = self.retention.deadline().min(self.recycling.deadline());
+        let forgetting = forgetting.min(self.space.deadline());
         let forgetting = self.is_ready.then_some(forgetting);
         [
             self.log.deadline(),
@@ -247,6 +253,7 @@ impl Shard {
         self.send_heartbeats(now);
         self.retain(now);
         self.look_for_dead_segments(now);
+        self.look_at_space(now);
     }
 
     fn ask(&mut self, owner: OpOwner, op: DiskOp) -> OpToken {

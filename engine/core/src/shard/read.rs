@@ -340,6 +340,7 @@ impl Shard {
             DiskResult::Created { .. }
             | DiskResult::Written
             | DiskResult::Mapped(_)
+            | DiskResult::Space { .. }
             | DiskResult::Finished => unreachable!("a read brings bytes"),
         };
         let reader = &self.readers[&key];

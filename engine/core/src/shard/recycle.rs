@@ -52,6 +52,8 @@ pub(super) struct Recycling {
     check: Option<Check>,
     /// The row that kept a segment when it was looked at last: it is looked at first.
     keepers: BTreeMap<SegmentFile, usize>,
+    /// Whether something was trimmed or deleted since the queue was made.
+    is_stale: bool,
     /// Cores that may still use a released segment.
     going: BTreeMap<SegmentFile, u16>,
 }
@@ -104,12 +106,19 @@ impl Recycling {
             queue: VecDeque::new(),
             check: None,
             keepers: BTreeMap::new(),
+            is_stale: false,
             going: BTreeMap::new(),
         }
     }
 
     pub(super) fn deadline(&self) -> Instant {
         self.due
+    }
+
+    /// Something was trimmed or deleted: a segment may be free.
+    pub(super) fn hurry(&mut self) {
+        self.is_stale = true;
+        self.due = Instant::default();
     }
 
     /// What the first group of a segment states.
@@ -128,6 +137,10 @@ impl Shard {
     pub(super) fn look_for_dead_segments(&mut self, now: Now) {
         if !self.is_ready || self.recycling.due > now.instant {
             return;
+        }
+        if self.recycling.is_stale && self.recycling.check.is_none() {
+            self.recycling.is_stale = false;
+            self.queue_segments();
         }
         let (mut steps, mut stated) = (FORGET_STEPS_MAX, (0, 0));
         while steps > 0 {
@@ -363,6 +376,7 @@ impl Shard {
     /// The file of a segment is a spare one, or gone.
     pub(super) fn recycled(&mut self, file: SegmentFile, result: DiskResult) {
         self.recycling.going.remove(&file);
+        self.ask_for_space();
         if let DiskResult::Failed(error) = result {
             self.events.push_back(Event::NotRecycled(file, error));
         }

@@ -2,7 +2,7 @@
 //! empty for long are deleted, in the background.
 //!
 //! ```text
-//!   every second: the streams in memory, one after the other
+//!   every second, and when a segment is full: the streams in memory, one after the other
 //!   every 30th:   a round over the streams at rest, index by index
 //!     each: expired in the newest segment? in the one before? ... -> Trim or Deleted, in the log
 //! ```
@@ -62,6 +62,15 @@ struct Search {
 impl Retention {
     pub(super) fn deadline(&self) -> Instant {
         self.due
+    }
+
+    /// A segment is full: there is more to look at now than at other times.
+    pub(super) fn hurry(&mut self) {
+        if self.is_looked {
+            self.is_looked = false;
+            self.after = None;
+        }
+        self.due = Instant::default();
     }
 }
 

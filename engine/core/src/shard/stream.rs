@@ -132,9 +132,8 @@ impl Shard {
             let message = format!("bucket {} is being deleted", name.bucket);
             return Err(Refusal::new(Code::RateLimited, message).with(Facts::After(10_000)));
         }
-        if self.log.is_full() {
-            let message = "the star's disk is full: no stream can be created";
-            return Err(Refusal::new(Code::DiskFull, message));
+        if let Some(refusal) = self.shortage() {
+            return Err(refusal);
         }
         let mut state = StreamState::new(fresh, name.clone(), now.wall, settings);
         state.epoch = epoch;

@@ -10,6 +10,9 @@ use nova_core::disk::{DiskFailure, DiskOp, DiskResult, SegmentFile};
 /// A full disk has space for so much more.
 const BLOCK: u64 = nova_model::limits::BLOCK_BYTES as u64;
 
+/// Bytes of the whole disk, as it says.
+const TOTAL_BYTES: u64 = 1 << 40;
+
 /// An operation on its way, with the file it was opened on.
 #[derive(Debug, Clone)]
 pub struct Flight {
@@ -42,6 +45,7 @@ pub(super) enum Act {
     },
     Recycle,
     LetGo,
+    Space,
 }
 
 impl Flight {
@@ -60,6 +64,7 @@ impl Flight {
             Act::Finish { .. } => ("finish", 0),
             Act::Recycle => ("recycle", 0),
             Act::LetGo => ("let go", 0),
+            Act::Space => ("space", 0),
         }
     }
 
@@ -76,7 +81,8 @@ impl Flight {
             | Act::StoreIndex { .. }
             | Act::Finish { .. }
             | Act::Recycle
-            | Act::LetGo => 0,
+            | Act::LetGo
+            | Act::Space => 0,
         }
     }
 
@@ -88,7 +94,8 @@ impl Flight {
             | Act::Read { .. }
             | Act::Finish { .. }
             | Act::Recycle
-            | Act::LetGo => &[],
+            | Act::LetGo
+            | Act::Space => &[],
         }
     }
 }
@@ -143,6 +150,13 @@ impl SimDisk {
             DiskOp::Recycle { file } => Flight {
                 file,
                 act: Act::Recycle,
+            },
+            DiskOp::Space { log } => Flight {
+                file: SegmentFile {
+                    log,
+                    number: nova_model::SegmentNumber(0),
+                },
+                act: Act::Space,
             },
             DiskOp::LetGo { file } => Flight {
                 file,
@@ -221,6 +235,10 @@ impl SimDisk {
                 DiskResult::Finished
             }
             Act::LetGo => DiskResult::Finished,
+            Act::Space => DiskResult::Space {
+                free: if self.is_full { 0 } else { TOTAL_BYTES / 2 },
+                total: TOTAL_BYTES,
+            },
         }
     }
 
