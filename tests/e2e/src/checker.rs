@@ -122,12 +122,7 @@ impl Checker {
                 id,
                 clean,
                 ..
-            } => {
-                let record = (producer.clone(), *id);
-                self.fate(&record).is_refused = *clean;
-                self.counts.refused += u64::from(*clean);
-                self.counts.ambiguous += u64::from(!*clean);
-            }
+            } => self.take_failed((producer.clone(), *id), *clean),
             Event::Read {
                 stream,
                 reader,
@@ -159,12 +154,7 @@ impl Checker {
                 stream,
                 producer,
                 sequence,
-            } => {
-                self.counts.fences += 1;
-                let fence = (*sequence, producer.clone());
-                self.fences.entry(stream.clone()).or_default().push(fence);
-                self.raise_floor(stream, *sequence);
-            }
+            } => self.take_fenced(stream, producer, *sequence),
             Event::Moved => self.counts.moves += 1,
             Event::Stopped => self.counts.stops += 1,
             Event::Killed => self.counts.kills += 1,
@@ -210,6 +200,20 @@ impl Checker {
             ));
         }
         self.tell(stream, sequence, record, "an ack");
+    }
+
+    fn take_failed(&mut self, record: Record, clean: bool) {
+        self.fate(&record).is_refused = clean;
+        self.counts.refused += u64::from(clean);
+        self.counts.ambiguous += u64::from(!clean);
+    }
+
+    fn take_fenced(&mut self, stream: &str, producer: &str, sequence: u64) {
+        self.counts.fences += 1;
+        let fence = (sequence, producer.to_owned());
+        let fences = self.fences.entry(stream.to_owned()).or_default();
+        fences.push(fence);
+        self.raise_floor(stream, sequence);
     }
 
     fn take_read(&mut self, stream: &str, reader: &str, sequence: u64, record: Record) {

@@ -134,8 +134,8 @@ impl Shard {
         }
     }
 
-    /// The index of the segment being written is in memory, with each stream that the segment names.
-    /// When most of them were let go, a new segment begins, and the index goes to the disk.
+    /// The index of the segment being written is in memory, with each stream that the segment
+    /// names. When most of them were let go, a new segment begins, and the index goes to the disk.
     pub(super) fn bound_index(&mut self) {
         let named = self
             .indexes

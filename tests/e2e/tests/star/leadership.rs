@@ -1,5 +1,5 @@
-//! Contract 3, 4.1, 4.5: when leadership ends. On `any` after the idle timeout, on `fenced` with the
-//! last handle; whoever comes next leads under a higher epoch.
+//! Contract 3, 4.1, 4.5: when leadership ends. On `any` after the idle timeout, on `fenced` with
+//! the last handle; whoever comes next leads under a higher epoch.
 
 use crate::raw::Raw;
 use crate::{SITE, all_bodies, append_open, in_time, make_stream, make_with_policy, producer};
