@@ -62,8 +62,8 @@ impl Holders {
     }
 }
 
-/// A call under way. Dropped before it is finished, what is known of its holder is forgotten: a caller
-/// that waits less long than the end of a dead connection takes would come back to it for ever.
+/// A call under way. Dropped before it is finished, what is known of its holder is forgotten: a
+/// caller that waits less long than a dead connection takes to end would come back to it for ever.
 #[derive(Debug)]
 pub(crate) struct Asking<'a> {
     holders: &'a Holders,
