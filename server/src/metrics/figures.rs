@@ -72,6 +72,8 @@ pub(crate) struct CoreFigures {
     pub(crate) disk_read_bytes: Counter,
     /// Segments made.
     pub(crate) segments_made: Counter,
+    /// Segments in which nothing was needed any more.
+    pub(crate) segments_recycled: Counter,
     /// Refusals, by code.
     refusals: [Counter; Code::ALL.len()],
     /// Open append sessions.
@@ -109,6 +111,7 @@ impl CoreFigures {
             disk_reads: Counter::default(),
             disk_read_bytes: Counter::default(),
             segments_made: Counter::default(),
+            segments_recycled: Counter::default(),
             refusals: std::array::from_fn(|_| Counter::default()),
             sessions: Gauge::default(),
             readers: Gauge::default(),
@@ -136,7 +139,11 @@ impl CoreFigures {
                 self.disk_read_bytes.add(*length as u64);
             }
             DiskOp::CreateSegment { .. } => self.segments_made.add(1),
-            _ => {}
+            DiskOp::Recycle { .. } => self.segments_recycled.add(1),
+            DiskOp::Zero { .. }
+            | DiskOp::StoreIndex { .. }
+            | DiskOp::LetGo { .. }
+            | DiskOp::FinishSegment { .. } => {}
         }
     }
 

@@ -184,6 +184,11 @@ impl Metrics {
                     "Segments made in this start",
                     |core| core.segments_made.value(),
                 ),
+                (
+                    "nova_segments_recycled_total",
+                    "Segments whose space was given back in this start",
+                    |core| core.segments_recycled.value(),
+                ),
             ],
         );
     }
