@@ -6,11 +6,11 @@
 //! - The answers of one session come in the order of its batches.
 
 use crate::disk::{DiskError, SegmentFile};
-use crate::handover::Handover;
+use crate::handover::{Handover, SharedIndex};
 use nova_model::ids::{Epoch, StreamId};
 use nova_model::names::{BucketName, StreamName};
 use nova_model::position::SequenceNumber;
-use nova_model::request::{Ack, Answer, AppendOpened, BucketInfo, ReadOpened};
+use nova_model::request::{Ack, Answer, AppendOpened, BucketInfo, CoreStatus, ReadOpened};
 use nova_model::{CoreId, Position, Refusal, StoredBatch};
 
 /// An append session, named by the driver.
@@ -80,7 +80,8 @@ pub enum Event {
 /// What the cores of a star tell each other.
 ///
 /// Of buckets: their home decides and stores; the others keep a copy, and the home answers its
-/// client once all have it. Of streams: who leads them when they move.
+/// client once all have it. Of streams: who leads them when they move, where they are placed, how
+/// busy they are, and where the records of sealed segments lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeerMessage {
     /// The bucket is this now.
@@ -144,4 +145,93 @@ pub enum PeerMessage {
         /// Whether the sender holds a stream of the bucket.
         has_streams: bool,
     },
+    /// A segment of the sender's log is sealed: its index.
+    Sealed(SharedIndex),
+    /// A step of a change of placement, which core 0 leads and numbers.
+    Change(u64, ChangeStep),
+    /// A step of a question about load that core 0 asks and numbers.
+    Load(u64, LoadStep),
+}
+
+/// The steps of a change of which cores are drained.
+///
+/// ```text
+///   core 0   Prepare ----> all: hand over what must move, seal, Flush <-> Flushed with each other
+///            <----------- Settled, round by round (Again) until none has sent a stream since
+///            Commit ----> all                     or Abort, when a core is stuck
+///            <----------- Ended
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeStep {
+    /// Get ready for a placement in which these cores are drained.
+    Prepare {
+        /// The cores.
+        drained: Vec<CoreId>,
+    },
+    /// Report once more.
+    Again {
+        /// The number of the report.
+        round: u32,
+    },
+    /// All that has to move has moved, and all that was sent here before the round has come.
+    Settled {
+        /// The round.
+        round: u32,
+        /// Whether no stream was sent, and no leader told, since the last report.
+        is_quiet: bool,
+    },
+    /// It goes on.
+    Progress,
+    /// It cannot go on.
+    Stuck(Refusal),
+    /// Say `Flushed` behind all that was sent before.
+    Flush,
+    /// All that was sent before this has come.
+    Flushed,
+    /// The placement is this now.
+    Commit,
+    /// The placement stays; what has moved is away from home.
+    Abort,
+    /// The sender has noted the end; streams that it handed over for it.
+    Ended {
+        /// How many.
+        moved: u64,
+    },
+}
+
+/// The steps of a question about load, and of moves that follow from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoadStep {
+    /// Tell it.
+    Ask {
+        /// Whether the busiest streams are to be named.
+        with_streams: bool,
+    },
+    /// It is this.
+    Told(Box<LoadTold>),
+    /// Hand this stream to that core.
+    Order {
+        /// The stream.
+        stream: StreamId,
+        /// The core.
+        to: CoreId,
+    },
+    /// That core leads the stream now, or it cannot be handed over.
+    Done {
+        /// The stream.
+        stream: StreamId,
+        /// Its name, if it was handed over.
+        name: Option<StreamName>,
+    },
+}
+
+/// What a core tells of its load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadTold {
+    /// The core.
+    pub status: CoreStatus,
+    /// The load of all its streams in one number.
+    pub weight: u64,
+    /// Its busiest streams that could move, with theirs; at most 1,000.
+    pub streams: Vec<(StreamId, u64)>,
 }

@@ -29,8 +29,10 @@ pub mod entry;
 pub mod event;
 mod handover;
 pub mod index;
+mod load;
 pub mod planted;
 mod reader;
+mod rebalance;
 pub mod recovery;
 pub mod released;
 pub mod segment;
@@ -39,6 +41,8 @@ pub mod state;
 
 pub use catalog::indexes::StarIndexes;
 pub use config::ShardConfig;
-pub use event::{Caller, Event, PeerMessage, ReaderKey, SessionKey};
-pub use handover::Handover;
+pub use event::{
+    Caller, ChangeStep, Event, LoadStep, LoadTold, PeerMessage, ReaderKey, SessionKey,
+};
+pub use handover::{Handover, SharedIndex};
 pub use shard::{Shard, ShardStart};

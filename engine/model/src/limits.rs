@@ -71,6 +71,12 @@ pub const STAR_CORES_MAX: usize = 256;
 pub const REBALANCE_MOVES_MAX: usize = 256;
 /// Streams that one core names, with the most load first, when a rebalance is planned.
 pub const REBALANCE_STREAMS_MAX: usize = 1000;
+/// Streams that one core hands over at once while cores are drained.
+pub const MOVES_IN_HAND_MAX: usize = 64;
+/// Time without progress of any core after which a drain is given up.
+pub const DRAIN_PATIENCE_US: u64 = 10_000_000;
+/// Requests for the star's status that may wait for the cores.
+pub const STATUS_REQUESTS_MAX: usize = 64;
 /// Items in one page of a list answer (contract, section 7).
 pub const LIST_LIMIT_MAX: usize = 1000;
 
@@ -203,6 +209,10 @@ pub const ENTITY_IDS_REMEMBERED_MAX: usize = 1024 * 1024;
 pub const ENTITY_ATTEMPT_US: u64 = 5_000_000;
 /// Idle time after which an `any` stream without handles gives its leadership up.
 pub const LEADERSHIP_IDLE_US: u64 = 30_000_000;
+/// Shortest such time that may be configured.
+pub const LEADERSHIP_IDLE_US_MIN: u64 = 1_000_000;
+/// Longest such time that may be configured.
+pub const LEADERSHIP_IDLE_US_MAX: u64 = 86_400_000_000;
 /// Time between two heartbeats of a following reader.
 pub const READER_HEARTBEAT_US: u64 = 5_000_000;
 

@@ -15,14 +15,14 @@
 //! bucket B [auto] | rebucket B [auto] [fenced|any] | unbucket B | buckets
 //! create S [fenced|any] [exclusive] | set S fenced|any | describe S | delete S | tail S
 //! append S WORD... [match N] [token T] [writer W/N]
-//! handoff S CORE
+//! handoff S CORE | drain CORE|all | undrain CORE|all | rebalance | status
 //! fence S T [token T] [match N] | trim S N | list B [prefix P] [after K] [limit N]
 //! session X S [token T] [writer W] | X append WORD... [match N] [number N]
 //! X resume | X close
 //! read S FROM [count N] [bytes N] [until N] [clamp]     FROM: N.., tail-N, time-US
 //! follow X S FROM | unfollow X
 //! hold | slow NUMBER (the index of that segment) | go | wait US [TIMES] | crash | power
-//! flip NUMBER BYTE | unindex NUMBER | at CORE ACT
+//! flip NUMBER BYTE | unindex NUMBER | at CORE ACT | stop
 //! full | space | loaded | segments | fall OPTION VALUE (power cut, and a start with options)
 //! ```
 //!
@@ -35,7 +35,7 @@ use crate::node::{BootEnd, BootPlan, boot, reading};
 use crate::rng::Rng;
 use crate::words::{
     ack_words, answer_words, batch, bucket, code_words, conditions, number, page, read_open,
-    records_words, settings_of, stream_name, terms,
+    records_words, settings_of, star_request, stream_name, terms,
 };
 use nova_core::disk::{OpToken, SegmentFile};
 use nova_core::planted::PlantedBugs;
@@ -128,8 +128,8 @@ impl Script {
                 self.fall(false);
                 self.start(options);
             }
-            ["full"] => self.disk.is_full = true,
-            ["space"] => self.disk.is_full = false,
+            ["full" | "space"] => self.disk.is_full = words == ["full"],
+            ["stop"] => self.shards.iter_mut().for_each(Shard::stop),
             ["hold"] => self.is_held = true,
             ["slow", segment] => self.slow_index = Some(number(segment)),
             ["go"] => (self.is_held, self.slow_index) = (false, None),
@@ -384,7 +384,7 @@ impl Script {
                 bucket: bucket(name),
                 page: page(rest),
             },
-            other => panic!("{other:?} is not understood"),
+            other => star_request(other),
         }
     }
 

@@ -5,10 +5,12 @@
 
 use nova_model::condition::{Conditions, FencingToken};
 use nova_model::names::BucketName;
-use nova_model::request::{Ack, Answer, Page, ReadLimits, ReadOpen, ReadStart, StreamMove};
+use nova_model::request::{
+    Ack, Answer, CoreSet, Page, ReadLimits, ReadOpen, ReadStart, Request, StreamMove,
+};
 use nova_model::settings::{ProducerPolicy, Retention, StreamSettings};
+use nova_model::{CoreId, StreamName, Timestamp};
 use nova_model::{EncodedBatch, Facts, Record, Refusal, SequenceNumber, StoredBatch};
-use nova_model::{StreamName, Timestamp};
 use std::collections::BTreeMap;
 
 /// A refusal: its code and what it names.
@@ -222,4 +224,26 @@ pub(crate) fn page(words: &[&str]) -> Page {
         }
     }
     page
+}
+
+/// A request about all cores of a star.
+///
+/// # Panics
+/// If the words are none.
+pub fn star_request(words: &[&str]) -> Request {
+    let core_set = |text: &&str| match *text {
+        "all" => CoreSet::All,
+        core => CoreSet::One(CoreId(number(core) as u16)),
+    };
+    match words {
+        ["drain", cores] => Request::Drain {
+            cores: core_set(cores),
+        },
+        ["undrain", cores] => Request::Undrain {
+            cores: core_set(cores),
+        },
+        ["rebalance"] => Request::Rebalance,
+        ["status"] => Request::Status,
+        other => panic!("{other:?} is not understood"),
+    }
 }

@@ -81,17 +81,17 @@ fn a_new_token_takes_a_fenced_stream_over() {
          read b/s 0..",
         "bucket made
          stream made 0..0 epoch-1
-         x open at 0 epoch-1
+         x open at 0 epoch-2
          x acked 0..1
          y refused POLICY_BUSY
          x broken FENCED token t1
          fenced at 1
          y refused FENCED token t1
-         z open at 1 epoch-1
+         z open at 1 epoch-3
          z acked 1..2
          POLICY_BUSY
          POLICY_BUSY
-         stream there 0..2 epoch-1 token t1
+         stream there 0..2 epoch-3 token t1
          acked 2..3
          FENCED token t1
          from 0

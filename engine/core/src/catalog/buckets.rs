@@ -57,6 +57,12 @@ impl Buckets {
         self.changes.values().any(|change| change.name == *name)
     }
 
+    /// Whether it is being asked if a bucket is empty, so that it can go.
+    pub(crate) fn is_closing(&self) -> bool {
+        let mut changes = self.changes.values();
+        changes.any(|change| change.step == Step::Closing)
+    }
+
     pub(crate) fn begin(&mut self, change: Change) -> u64 {
         self.last_change += 1;
         self.changes.insert(self.last_change, change);

@@ -1,8 +1,8 @@
 //! All indexes that one core sees, newest first, as one.
 //!
 //! # Invariants
-//! - A segment is in exactly one of: active, storing, sealed, others. It goes from one to the next
-//!   behind all older ones.
+//! - A segment of this log is in exactly one of: active, storing, sealed, at_start. It goes from
+//!   one to the next behind all older ones.
 //! - Within a log a newer segment's statement of a stream replaces all older ones.
 
 use super::holdings::Holding;
@@ -15,11 +15,10 @@ use crate::state::StreamState;
 use nova_model::ids::{LogId, SegmentNumber, StreamId};
 use nova_model::names::{BucketName, StreamName};
 use nova_model::{Code, Facts, Refusal, SegmentId, SequenceNumber, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The sealed indexes of a star as they were at its start, shared by its cores; ascending in each
-/// log.
+/// Sealed indexes of a star, shared by its cores; ascending in each log.
 pub type StarIndexes = BTreeMap<LogId, Vec<Arc<SealedIndex>>>;
 
 /// A stream as an index knows it, and the newest segment that holds records of it.
@@ -34,13 +33,15 @@ pub(crate) struct Found {
 pub(crate) struct Indexes {
     pub(super) log: LogId,
     active: Option<ActiveIndex>,
-    storing: Vec<ActiveIndex>,
+    pub(super) storing: Vec<ActiveIndex>,
     /// Those of `storing` that are stored, while an older one is not: all that is sealed is older
     /// than all in memory, whatever order the disk stores them in.
     stored_early: BTreeMap<SegmentNumber, Arc<SealedIndex>>,
-    pub(super) sealed: Vec<Arc<SealedIndex>>,
+    /// Those of this start, also of other cores.
+    pub(super) sealed: StarIndexes,
     pub(super) at_start: StarIndexes,
-    /// What other cores' segments of this start hold of streams that came from there.
+    /// What other cores' segments of this start, not known to be sealed, hold of streams that came
+    /// from there.
     pub(super) adopted: BTreeMap<(StreamId, SegmentFile), Holding>,
 }
 
@@ -51,7 +52,7 @@ impl Indexes {
             active: None,
             storing: Vec::new(),
             stored_early: BTreeMap::new(),
-            sealed: Vec::new(),
+            sealed: StarIndexes::new(),
             // A copy of the references, since each core lets go of segments by itself.
             at_start: (*at_start).clone(),
             adopted: BTreeMap::new(),
@@ -77,17 +78,31 @@ impl Indexes {
         Some(stored)
     }
 
-    /// The index of `file` is stored and mapped.
-    pub(crate) fn stored(&mut self, file: SegmentFile, mapped: Mapped) -> Result<(), IndexDamage> {
-        let sealed = SealedIndex::open(file, mapped)?;
-        self.stored_early.insert(file.number, Arc::new(sealed));
+    /// The index of `file` is stored and mapped: what is sealed by that, as it is to be shared with
+    /// the other cores.
+    pub(crate) fn stored(
+        &mut self,
+        file: SegmentFile,
+        mapped: Mapped,
+    ) -> Result<Vec<Arc<SealedIndex>>, IndexDamage> {
+        let stored = SealedIndex::open(file, mapped)?;
+        self.stored_early.insert(file.number, Arc::new(stored));
+        let mut sealed = Vec::new();
         while let Some(oldest) = self.storing.first()
-            && let Some(sealed) = self.stored_early.remove(&oldest.file().number)
+            && let Some(index) = self.stored_early.remove(&oldest.file().number)
         {
             self.storing.remove(0);
-            self.sealed.push(sealed);
+            self.keep_sealed(Arc::clone(&index));
+            sealed.push(index);
         }
-        Ok(())
+        Ok(sealed)
+    }
+
+    pub(super) fn keep_sealed(&mut self, index: Arc<SealedIndex>) {
+        let log = self.sealed.entry(index.file().log).or_default();
+        let number = index.file().number;
+        let at = log.partition_point(|known| known.file().number < number);
+        log.insert(at, index);
     }
 
     /// A group of the active segment is durable.
@@ -107,21 +122,20 @@ impl Indexes {
     /// Looks a stream up by name.
     pub(crate) fn find(&self, name: &StreamName) -> Result<Option<Found>, Refusal> {
         let mut best = self.find_in_memory(name);
-        if best.is_none() {
-            best = find_newest(self.sealed.iter(), name)?;
-        }
-        // What this start wrote is newer than all that its own log held before; the other logs may
+        // What this start wrote is newer than all that the same log held before; the other logs may
         // hold a newer leadership, or an older one.
-        let is_restated = best.is_some();
-        for (log, indexes) in self.at_start.iter() {
-            if *log == self.log && is_restated {
+        let mut restated: BTreeSet<LogId> = best.iter().map(|_| self.log).collect();
+        let (this_start, earlier) = (self.sealed.iter(), self.at_start.iter());
+        for (log, indexes) in this_start.chain(earlier) {
+            if restated.contains(log) {
                 continue;
             }
-            if let Some(found) = find_newest(indexes.iter(), name)?
-                && best
-                    .as_ref()
-                    .is_none_or(|best| best.state.epoch < found.state.epoch)
-            {
+            let Some(found) = find_newest(indexes.iter(), name)? else {
+                continue;
+            };
+            restated.insert(*log);
+            let is_newer = |best: &Found| best.state.epoch < found.state.epoch;
+            if best.as_ref().is_none_or(is_newer) {
                 best = Some(found);
             }
         }
@@ -181,7 +195,7 @@ impl Indexes {
         refusal: Refusal,
     ) -> Result<Located, Refusal> {
         let files = self.in_memory().map(ActiveIndex::file);
-        let sealed = self.at_start.values().flatten().chain(&self.sealed);
+        let sealed = self.at_start.values().chain(self.sealed.values()).flatten();
         let mut place: Option<(SequenceNumber, SegmentFile)> = None;
         let mut behind: Option<SequenceNumber> = None;
         for file in files.chain(sealed.map(|index| index.file())) {
@@ -272,13 +286,25 @@ impl Indexes {
                 .binary_search_by_key(&file.number, |index| index.file().number)
                 .ok()
         };
-        if file.log == self.log
-            && let Some(at) = by_number(&self.sealed)
-        {
-            return Some(IndexRef::Sealed(&self.sealed[at]));
+        let logs = [self.sealed.get(&file.log), self.at_start.get(&file.log)];
+        let found = logs.into_iter().flatten().find_map(|indexes| {
+            let at = by_number(indexes)?;
+            Some(&indexes[at])
+        });
+        found.map(|index| IndexRef::Sealed(index))
+    }
+
+    /// The segments of this log and the bytes of their groups, but for those of the one that is
+    /// being written.
+    pub(crate) fn log_extent(&self) -> (u64, u64) {
+        let logs = [self.sealed.get(&self.log), self.at_start.get(&self.log)];
+        let ends = logs.into_iter().flatten().flatten();
+        let (mut segments, mut bytes) = (self.in_memory().count() as u64, 0);
+        for index in ends {
+            segments += 1;
+            bytes += index.end().length;
         }
-        let indexes = self.at_start.get(&file.log)?;
-        by_number(indexes).map(|at| IndexRef::Sealed(&indexes[at]))
+        (segments, bytes)
     }
 
     /// The newest statement of each stream of `bucket` in key order, deleted ones too, for keys
@@ -295,8 +321,8 @@ impl Indexes {
             let states = index.names_after(bucket, prefix, start_after);
             merge.add(states.cloned().map(Ok))?;
         }
-        let logs = self.at_start.values().flat_map(|log| log.iter().rev());
-        for index in self.sealed.iter().rev().chain(logs) {
+        let logs = self.sealed.values().chain(self.at_start.values());
+        for index in logs.flat_map(|log| log.iter().rev()) {
             let file = index.file();
             let unreadable = move |damage| damaged(file, &damage);
             let states = index.names_after(bucket, prefix, start_after);

@@ -101,8 +101,8 @@ impl Indexes {
 
     /// How many indexes a look-up by name may go through.
     pub(crate) fn depth(&self) -> usize {
-        let at_start: usize = self.at_start.values().map(Vec::len).sum();
-        1 + at_start + self.sealed.len()
+        let logs = self.at_start.values().chain(self.sealed.values());
+        1 + logs.map(Vec::len).sum::<usize>()
     }
 
     /// Sealed segments that may be given up, oldest first: of the logs that `is_mine` names, but
@@ -116,7 +116,8 @@ impl Indexes {
             let kept = usize::from(*log != self.log);
             &indexes[..indexes.len().saturating_sub(kept)]
         });
-        earlier.chain(&self.sealed).cloned()
+        let this_start = self.sealed.get(&self.log).into_iter().flatten();
+        earlier.chain(this_start).cloned()
     }
 
     /// The number of the last segment with groups before one, of the same log.
@@ -150,17 +151,18 @@ impl Indexes {
             }
             !goes
         };
-        if let Some(indexes) = self.at_start.get_mut(&log) {
-            indexes.retain(&mut keep);
+        for logs in [&mut self.at_start, &mut self.sealed] {
+            if let Some(indexes) = logs.get_mut(&log) {
+                indexes.retain(&mut keep);
+            }
         }
-        self.sealed.retain(&mut keep);
         self.adopted
             .retain(|(_, file), _| file.log != log || !is_gone(file.number));
         gone
     }
 
     fn all_sealed(&self) -> impl Iterator<Item = &Arc<SealedIndex>> {
-        self.at_start.values().flatten().chain(&self.sealed)
+        self.at_start.values().chain(self.sealed.values()).flatten()
     }
 
     fn known_files(&self) -> impl Iterator<Item = SegmentFile> {

@@ -10,6 +10,7 @@
 use crate::commit::gate::Ticket;
 use crate::disk::SegmentFile;
 use crate::event::{ReaderKey, SessionKey};
+use crate::load::Load;
 use crate::state::StreamState;
 use nova_model::ids::StreamId;
 use nova_model::names::StreamName;
@@ -45,6 +46,8 @@ pub(crate) struct Stream {
     pub(crate) recent: VecDeque<StoredBatch>,
     /// When it may be let go.
     pub(crate) idle_deadline: Option<Instant>,
+    /// How busy it is.
+    pub(crate) load: Load,
 }
 
 impl Stream {
@@ -63,6 +66,7 @@ impl Stream {
             followers: BTreeSet::new(),
             recent: VecDeque::new(),
             idle_deadline: None,
+            load: Load::default(),
         }
     }
 
@@ -104,7 +108,17 @@ impl Streams {
         self.by_name.get(name).copied()
     }
 
-    /// Streams of a bucket in memory, in key order.
+    /// Everything in memory, also deleted incarnations whose name another one has.
+    pub(crate) fn ids(&self) -> Vec<StreamId> {
+        self.by_id.keys().copied().collect()
+    }
+
+    /// Whether nothing holds any of them in memory.
+    pub(crate) fn are_idle(&self, durable: Ticket) -> bool {
+        self.by_id.values().all(|stream| stream.is_idle(durable))
+    }
+
+    /// Streams that a name leads to, in the order of names.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Stream> {
         self.by_name.values().filter_map(|id| self.by_id.get(id))
     }

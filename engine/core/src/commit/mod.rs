@@ -204,6 +204,26 @@ impl LogWriter {
         self.roll_soon = true;
     }
 
+    /// What answers to the entry that was pushed last wait for.
+    pub(crate) fn last_ticket(&self) -> Ticket {
+        self.last_ticket
+    }
+
+    /// Whether a new segment is waited for.
+    pub(crate) fn is_rolling(&self) -> bool {
+        self.roll_wanted || self.roll_soon
+    }
+
+    /// Whether no file could be made for the next segment.
+    pub(crate) fn has_no_space(&self) -> bool {
+        self.no_space
+    }
+
+    /// Bytes of groups in the segment being written.
+    pub(crate) fn active_bytes(&self) -> u64 {
+        self.active.as_ref().map_or(0, |slot| slot.offset)
+    }
+
     /// Bytes pushed and not yet durable.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.pending_bytes

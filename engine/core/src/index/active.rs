@@ -208,6 +208,11 @@ impl ActiveIndex {
         self.stream(*id)
     }
 
+    /// Names of the streams that this segment introduces.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &StreamName> {
+        self.streams.values().map(|stream| &stream.state.name)
+    }
+
     /// Whether the segment holds records of the stream.
     pub fn has_records(&self, id: StreamId) -> bool {
         !self.runs(id).is_empty()

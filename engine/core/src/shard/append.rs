@@ -218,8 +218,12 @@ impl Shard {
             last_timestamp,
         };
         let (start, end) = (entry.start(), entry.end());
+        let bytes = entry.stored.batch.bytes().len() as u64;
         let ticket = self.commit(id, Entry::Batch(entry));
-        self.stream_mut(id).marks.advance_assigned(end);
+        let stream = self.stream_mut(id);
+        stream.marks.advance_assigned(end);
+        let records = end.sequence.0 - start.sequence.0;
+        stream.load.note_append(now.instant, bytes, records);
         (start, end, ticket)
     }
 }

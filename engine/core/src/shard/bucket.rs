@@ -117,6 +117,11 @@ impl Shard {
         if !self.buckets.known.contains_key(name) {
             return Err(Refusal::bucket_not_found(name));
         }
+        if self.drain.is_some() || self.questions.is_rebalancing() {
+            // A stream on its way from one core to another could be overlooked.
+            let message = "streams are being moved between cores";
+            return Err(Refusal::new(Code::RateLimited, message).with(Facts::After(50_000)));
+        }
         let has_streams = self.has_streams(name)?;
         self.buckets.closed.insert(name.clone());
         let change = self.buckets.begin(Change {
@@ -275,6 +280,9 @@ impl Shard {
             PeerMessage::Take(handover) => self.take(from, *handover),
             PeerMessage::Taken { id, epoch } => self.taken(id, epoch),
             PeerMessage::LedAt { name, core, epoch } => self.led_at(name, core, epoch),
+            PeerMessage::Sealed(index) => self.indexes.share(index.0),
+            PeerMessage::Change(number, step) => self.change_step(from, number, step),
+            PeerMessage::Load(number, step) => self.load_step(from, number, step),
             PeerMessage::BucketNoted {
                 change,
                 has_streams,

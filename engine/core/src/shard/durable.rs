@@ -5,7 +5,8 @@ use crate::commit::gate::Ticket;
 use crate::commit::{DurableGroup, LogEvent};
 use crate::disk::{DiskError, DiskOp, DiskResult, OpToken, SegmentFile};
 use crate::entry::Entry;
-use crate::event::{Caller, Event, ReaderKey, SessionKey};
+use crate::event::{Caller, Event, PeerMessage, ReaderKey, SessionKey};
+use crate::handover::SharedIndex;
 use crate::planted::PlantedBug;
 use nova_model::ids::StreamId;
 use nova_model::limits::INDEX_STREAMS_MAX;
@@ -37,6 +38,10 @@ pub(super) enum Held {
     PassOn(StreamId),
     /// This core's leadership of a stream that was handed to it is durable.
     Taken { from: CoreId, id: StreamId },
+    /// What was on its way when a change of placement began is durable: what rests can be sealed.
+    Seal(u64),
+    /// All that was admitted to a `fenced` stream without a session is durable.
+    Release(StreamId),
 }
 
 /// Who gets an ack.
@@ -58,6 +63,7 @@ impl Shard {
                 if let Some(event) = self.log.handle(now.instant, token, result) {
                     self.handle_log(now, event);
                 }
+                self.tell_if_stuck();
             }
             OpOwner::Index(file) => self.handle_index(file, result),
             OpOwner::Finish => {
@@ -88,6 +94,7 @@ impl Shard {
                     self.is_ready = true;
                     self.events.push_front(Event::Ready);
                 }
+                self.note_sealed();
             }
             LogEvent::Fatal(error) => self.fatal(error),
         }
@@ -103,7 +110,10 @@ impl Shard {
         match result {
             DiskResult::Mapped(mapped) => {
                 let stored = self.indexes.stored(file, mapped);
-                stored.expect("an index that was just stored is whole");
+                for sealed in stored.expect("an index that was just stored is whole") {
+                    self.tell_peers(&PeerMessage::Sealed(SharedIndex(sealed)));
+                }
+                self.note_sealed();
                 self.retention.hurry();
             }
             DiskResult::Failed(error) => {
@@ -132,6 +142,7 @@ impl Shard {
         for held in self.gate.release(ticket) {
             self.release(now, group.sent, held);
         }
+        self.go_on_with_change();
     }
 
     /// The index of the segment being written is in memory, with each stream that the segment
@@ -207,6 +218,8 @@ impl Shard {
             Held::BucketChange(change) => self.tell_bucket(change),
             Held::PassOn(id) => self.pass_on(id),
             Held::Taken { from, id } => self.tell_taken(from, id),
+            Held::Seal(change) => self.seal_for_change(change),
+            Held::Release(id) => self.release_leadership(id),
             Held::OpenReader { key, open, fresh } => self.go_on_opening(now, key, *open, fresh),
             Held::Ack {
                 to,

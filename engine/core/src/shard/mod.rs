@@ -22,12 +22,15 @@
 //! - Bytes on the wire: `nova-proto`. Files: `nova-disk`. Recovery: [`crate::recovery`].
 
 mod append;
+mod balance;
 mod bucket;
+mod drain;
 mod durable;
 mod figures;
 mod list;
 mod moves;
 mod open;
+mod placement;
 mod read;
 mod recycle;
 mod request;
@@ -45,19 +48,22 @@ use crate::config::ShardConfig;
 use crate::disk::{DiskOp, OpToken, SegmentFile};
 use crate::entry::Entry;
 use crate::event::{Event, ReaderKey, SessionKey};
+use crate::load::Load;
 use crate::reader::Reader;
 use crate::reader::recent::Recent;
 use crate::released::Released;
 use crate::segment::LogEnd;
 use crate::state::StreamState;
+use balance::Questions;
+use drain::Drain;
 use durable::Held;
 use moves::{Away, Move};
 use nova_model::ids::{LogId, SegmentNumber, StreamId};
 use nova_model::limits::PENDING_ANSWERS_MAX;
 use nova_model::names::{BucketName, StreamName};
-use nova_model::placement::stream_home;
 use nova_model::request::BucketInfo;
 use nova_model::{Code, CoreId, Epoch, Facts, Instant, Now, Refusal};
+use placement::Places;
 use recycle::Recycling;
 use retain::Retention;
 use session::Session;
@@ -100,6 +106,12 @@ pub struct Shard {
     retention: Retention,
     recycling: Recycling,
     space: Space,
+    places: Places,
+    /// The drain or its end that core 0 has in hand.
+    drain: Option<Drain>,
+    questions: Questions,
+    /// The load of streams that are not in memory any more.
+    past_load: Load,
     gate: Gate<Held>,
     durable: Ticket,
     events: VecDeque<Event>,
@@ -108,6 +120,7 @@ pub struct Shard {
     last_token: OpToken,
     is_ready: bool,
     is_fatal: bool,
+    is_stopping: bool,
 }
 
 /// Who asked for an operation.
@@ -136,7 +149,6 @@ impl Shard {
         };
         Shard {
             recent: Recent::new(config.recent_bytes),
-            config,
             log,
             indexes,
             streams: Streams::default(),
@@ -152,6 +164,10 @@ impl Shard {
             retention: Retention::default(),
             recycling: Recycling::new(start.released),
             space: Space::default(),
+            places: Places::new(config.cores()),
+            drain: None,
+            questions: Questions::default(),
+            past_load: Load::default(),
             gate: Gate::new(),
             durable: Ticket(0),
             events: VecDeque::new(),
@@ -160,6 +176,8 @@ impl Shard {
             last_token: OpToken(0),
             is_ready,
             is_fatal: false,
+            is_stopping: false,
+            config,
         }
     }
 
@@ -232,15 +250,26 @@ impl Shard {
         let forgetting = self.retention.deadline().min(self.recycling.deadline());
         let forgetting = forgetting.min(self.space.deadline());
         let forgetting = self.is_ready.then_some(forgetting);
+        let given_up = self.drain.as_ref().and_then(Drain::deadline);
         [
             self.log.deadline(),
             self.streams.deadline(),
             heartbeat,
             forgetting,
+            given_up,
+            self.questions.deadline(),
         ]
         .into_iter()
         .flatten()
         .min()
+    }
+
+    /// The star is to stop: nothing more is admitted, what was is answered, sessions and readers
+    /// are told. [`Shard::is_settled`] says when that is done.
+    pub fn stop(&mut self) {
+        if !std::mem::replace(&mut self.is_stopping, true) {
+            self.break_all();
+        }
     }
 
     /// Time has passed.
@@ -254,6 +283,7 @@ impl Shard {
         self.retain(now);
         self.look_for_dead_segments(now);
         self.look_at_space(now);
+        self.give_up_stuck(now.instant);
     }
 
     fn ask(&mut self, owner: OpOwner, op: DiskOp) -> OpToken {
@@ -267,9 +297,10 @@ impl Shard {
     /// Refuses what belongs to another core. A stream that this core leads is its own, wherever its
     /// home is.
     fn check_owner(&self, name: &StreamName) -> Result<(), Refusal> {
+        self.check_open_star()?;
         match self.check_moves(name)? {
             Some(_led_here) => Ok(()),
-            None => self.check_home(stream_home(name, self.config.cores())),
+            None => self.check_place(name),
         }
     }
 

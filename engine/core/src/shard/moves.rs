@@ -9,8 +9,9 @@
 //!   sessions and readers end <---- Taken ----- leads          --- LedAt --------> knows where
 //!   (NOT_OWNER: the new leader)
 //! ```
-//! A stream that is led away from its home goes back there when it is idle, by the same steps. A
-//! start of the star forgets all moves: the home finds the newest statement, whichever log has it.
+//! A stream that is led away from its home, a guest, goes back there when it is idle, by the same
+//! steps; so does a guest that is deleted. A start of the star forgets all moves: the home finds
+//! the newest statement, whichever log has it.
 //!
 //! # Invariants
 //! - Nothing is admitted between the last group of the old leader and the statement of the new.
@@ -19,30 +20,42 @@
 //! - A segment holds records of one stay of a stream: it comes back into a new one.
 //!
 //! # Not here
-//! - Which streams should move: an operator, or an idle clock.
+//! - Which streams should move: an operator, an idle clock, a change of placement (`placement`), or
+//!   the load (`balance`).
 
 use super::Shard;
 use super::durable::Held;
 use crate::catalog::streams::Stream;
 use crate::commit::gate::Ticket;
-use crate::event::{Caller, Event, PeerMessage};
+use crate::event::{Caller, Event, LoadStep, PeerMessage};
 use crate::handover::Handover;
 use nova_model::ids::{CoreId, Epoch, StreamId};
 use nova_model::names::StreamName;
-use nova_model::placement::stream_home;
 use nova_model::request::Answer;
 use nova_model::{Code, Facts, Now, Refusal};
 
 /// A move that this core, the old leader, has in hand.
 pub(super) struct Move {
     to: CoreId,
-    /// Who asked for it; nobody if the stream goes home by itself.
-    caller: Option<Caller>,
+    reason: MoveFor,
     /// Whether the stream was passed on already.
     is_passed: bool,
 }
 
-/// A stream whose home is here and that is led elsewhere.
+/// Who wants a move.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum MoveFor {
+    /// A client.
+    Caller(Caller),
+    /// Core 0, which spreads the load; the number of its question.
+    Order(u64),
+    /// A change of placement.
+    Change,
+    /// Nobody: the stream goes where it belongs.
+    Home,
+}
+
+/// Where a stream is led whose home is here, or was when it left.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Away {
     core: CoreId,
@@ -70,6 +83,15 @@ impl Shard {
             let message = format!("the star has no {to}; its cores are 0 to {most}");
             return Err((Ticket(0), Refusal::invalid("to", Some(most), message)));
         }
+        if self.places.current.is_drained(to) {
+            let message = format!("{to} is drained: it leads no stream");
+            return Err((Ticket(0), Refusal::invalid("to", None, message)));
+        }
+        if self.places.change.is_some() {
+            let message = "cores are being drained or undrained";
+            let refusal = Refusal::new(Code::RateLimited, message);
+            return Err((Ticket(0), refusal.with(Facts::After(50_000))));
+        }
         let id = self.live(now, name)?;
         if to == self.config.core {
             let epoch = self.stream(id).assigned.epoch;
@@ -78,19 +100,32 @@ impl Shard {
             self.hold_event(ticket, Event::Answered(caller, Ok(answer)));
             return Ok(());
         }
-        self.begin_move(id, to, Some(caller));
+        self.begin_move(id, to, MoveFor::Caller(caller));
         Ok(())
     }
 
+    /// Core 0 wants the load spread: hands a stream over if it can go.
+    pub(super) fn order_move(&mut self, number: u64, id: StreamId, to: CoreId) {
+        let can_go = self.streams.get(id).is_some_and(|stream| {
+            stream.is_led && !stream.assigned.deleted && !self.moving.contains_key(&id)
+        });
+        if can_go && self.places.change.is_none() && !self.places.current.is_drained(to) {
+            return self.begin_move(id, to, MoveFor::Order(number));
+        }
+        let (stream, name) = (id, None);
+        let done = LoadStep::Done { stream, name };
+        self.tell(CoreId(0), PeerMessage::Load(number, done));
+    }
+
     /// Stops admitting and passes the stream on when it is durable.
-    pub(super) fn begin_move(&mut self, id: StreamId, to: CoreId, caller: Option<Caller>) {
+    pub(super) fn begin_move(&mut self, id: StreamId, to: CoreId, reason: MoveFor) {
         self.streams.set_deadline(id, None);
         let is_passed = false;
         let begun = self.moving.insert(
             id,
             Move {
                 to,
-                caller,
+                reason,
                 is_passed,
             },
         );
@@ -114,9 +149,9 @@ impl Shard {
             state: stream.durable.clone(),
             records_in: stream.records_in,
             holdings: self.indexes.holdings(id, stream.records_in),
+            load: stream.load,
         };
-        let message = PeerMessage::Take(Box::new(handover));
-        self.events.push_back(Event::Peer(to, message));
+        self.tell(to, PeerMessage::Take(Box::new(handover)));
     }
 
     /// Another core hands a stream over to this one.
@@ -125,23 +160,22 @@ impl Shard {
             state,
             records_in,
             holdings,
+            load,
         } = handover;
         let (id, name) = (state.id, state.name.clone());
         self.away.remove(&name);
         self.indexes.adopt(id, holdings);
-        if self
-            .indexes
-            .active()
-            .is_some_and(|index| index.stream(id).is_some())
-        {
-            // It was here before in the same segment, whose index would not see the gap.
-            self.log.roll();
-        }
+        // The segment may have been recycled while the stream was on its way.
+        let records_in = records_in.filter(|file| self.indexes.knows(id, *file));
         self.streams.insert(Stream::at_rest(state, records_in));
         self.lead(id);
-        self.note_idle(self.seen, id);
-        let ticket = self.stream(id).last_ticket;
-        self.stream_mut(id).created_in = ticket;
+        let stream = self.stream_mut(id);
+        let ticket = stream.last_ticket;
+        stream.created_in = ticket;
+        stream.load = load;
+        // Its handles are expected back: also under the policy `fenced` it stays for a while.
+        let deadline = self.seen.plus_us(self.config.idle_us);
+        self.streams.set_deadline(id, Some(deadline));
         self.hold(ticket, Held::Taken { from, id });
     }
 
@@ -149,21 +183,30 @@ impl Shard {
     pub(super) fn tell_taken(&mut self, from: CoreId, id: StreamId) {
         let state = &self.stream(id).assigned;
         let (name, epoch) = (state.name.clone(), state.epoch);
-        let home = stream_home(&name, self.config.cores());
-        if home != self.config.core && home != from {
-            let core = self.config.core;
-            let message = PeerMessage::LedAt { name, core, epoch };
-            self.events.push_back(Event::Peer(home, message));
+        let core = self.config.core;
+        let taken = PeerMessage::Taken { id, epoch };
+        let home = self.places.current.home(&name);
+        let next_home = self.places.coming().home(&name);
+        self.tell(from, taken);
+        // The old leader may not know yet that it will be the home: it is told as well, behind
+        // `Taken`, when it has let the stream go.
+        let next_home = (next_home != home).then_some(next_home);
+        let homes = [Some(home).filter(|home| *home != from), next_home];
+        for home in homes.into_iter().flatten().filter(|home| *home != core) {
+            let name = name.clone();
+            self.tell(home, PeerMessage::LedAt { name, core, epoch });
         }
-        let message = PeerMessage::Taken { id, epoch };
-        self.events.push_back(Event::Peer(from, message));
+        self.pass_through(id);
+        if home == core {
+            self.note_idle(self.seen, id);
+        }
     }
 
     /// The other core leads: this one lets the stream go and says where it is.
     pub(super) fn taken(&mut self, id: StreamId, epoch: Epoch) {
         let Move {
             to,
-            caller,
+            reason,
             is_passed,
         } = self.moving.remove(&id).expect("a move in hand");
         assert!(is_passed, "only what was passed on is taken");
@@ -172,25 +215,39 @@ impl Shard {
         for key in self.stream(id).readers.clone() {
             self.end_reader(key, Event::ReaderFailed(key, refusal.clone()));
         }
+        let is_named = self.streams.find(&self.stream(id).assigned.name) == Some(id);
         let gone = self
             .streams
             .remove(id)
             .expect("a stream that moves is in memory");
         self.recent.forget(&gone);
         let name = gone.assigned.name;
-        if stream_home(&name, self.config.cores()) == self.config.core {
-            self.away.insert(name, Away { core: to, epoch });
+        if is_named && self.places.is_home(self.config.core, &name) {
+            self.away.insert(name.clone(), Away { core: to, epoch });
         }
-        if let Some(caller) = caller {
-            let answer = self.moved(to, epoch);
-            self.events.push_back(Event::Answered(caller, Ok(answer)));
+        match reason {
+            MoveFor::Caller(caller) => {
+                let answer = self.moved(to, epoch);
+                self.events.push_back(Event::Answered(caller, Ok(answer)));
+            }
+            MoveFor::Order(number) => {
+                let (stream, name) = (id, Some(name));
+                let done = LoadStep::Done { stream, name };
+                self.tell(CoreId(0), PeerMessage::Load(number, done));
+            }
+            MoveFor::Change => self.note_moved(),
+            MoveFor::Home => {}
         }
+        self.go_on_with_change();
     }
 
-    /// A stream whose home is here is led elsewhere now.
+    /// A stream whose home is here is led elsewhere now. The news may be old: the stream may have
+    /// come back since.
     pub(super) fn led_at(&mut self, name: StreamName, core: CoreId, epoch: Epoch) {
         let is_newer = self.away.get(&name).is_none_or(|known| known.epoch < epoch);
-        if is_newer && self.streams.find(&name).is_none() {
+        let stated = self.indexes.find(&name).ok().flatten();
+        let is_old = stated.is_some_and(|found| found.state.epoch > epoch);
+        if is_newer && !is_old && self.streams.find(&name).is_none() {
             self.away.insert(name, Away { core, epoch });
         }
     }
@@ -221,7 +278,7 @@ impl Shard {
                 !is_passed && self.stream(id).created_in <= self.durable
             }
             None => {
-                let home = stream_home(name, self.config.cores());
+                let home = self.places.current.home(name);
                 home == self.config.core && !self.away.contains_key(name)
             }
         }
@@ -238,7 +295,7 @@ impl Shard {
         }
     }
 
-    fn led_elsewhere(&self, code: Code, core: CoreId, epoch: Epoch) -> Refusal {
+    pub(super) fn led_elsewhere(&self, code: Code, core: CoreId, epoch: Epoch) -> Refusal {
         let address = self.config.addresses[usize::from(core.0)].clone();
         let message = match code {
             Code::Draining => format!("the stream is being handed to {core} at {address}"),

@@ -199,11 +199,12 @@ impl Shard {
     }
 
     fn hand_out(&mut self, key: ReaderKey) -> Served {
+        let seen = self.seen;
         let reader = self.readers.get_mut(&key).expect("an open reader");
         if reader.search.is_some() {
             return self.search(key);
         }
-        let mut bytes = 0;
+        let (mut bytes, id) = (0, reader.stream);
         while bytes < READER_CREDIT_BYTES {
             let Some(batch) = reader.ready.pop_front() else {
                 break;
@@ -215,7 +216,9 @@ impl Shard {
             }
             if taken.ended {
                 let next = reader.cursor.next();
-                let tail = self.stream(self.readers[&key].stream).marks.durable();
+                let stream = self.stream_mut(id);
+                stream.load.note_read(seen, bytes as u64);
+                let tail = stream.marks.durable();
                 return Served::Over(Box::new(Event::ReaderEnded {
                     reader: key,
                     next,
@@ -228,6 +231,7 @@ impl Shard {
         }
         reader.has_credit = false;
         reader.is_caught_up = false;
+        self.stream_mut(id).load.note_read(seen, bytes as u64);
         self.events.push_back(Event::ReaderCredited(key));
         Served::Enough
     }

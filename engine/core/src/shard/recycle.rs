@@ -138,6 +138,11 @@ impl Shard {
         if !self.is_ready || self.recycling.due > now.instant {
             return;
         }
+        if self.is_stopping || self.places.change.is_some() {
+            // What rests and gets another home is being sealed: no statement may follow it.
+            self.recycling.due = now.instant.plus_us(FORGET_PAUSE_US);
+            return;
+        }
         if self.recycling.is_stale && self.recycling.check.is_none() {
             self.recycling.is_stale = false;
             self.queue_segments();

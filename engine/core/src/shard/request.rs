@@ -23,6 +23,11 @@ impl Shard {
     /// A request; answered once by [`Event::Answered`]. `fresh` becomes the id of a stream that it
     /// creates.
     pub fn request(&mut self, now: Now, caller: Caller, request: Request, fresh: StreamId) {
+        if self.is_stopping
+            && let Err(refusal) = self.check_open_star()
+        {
+            return self.events.push_back(Event::Answered(caller, Err(refusal)));
+        }
         let judged = match request {
             Request::CreateStream {
                 name,
@@ -50,13 +55,10 @@ impl Shard {
             }
             Request::DescribeStar => Ok((Ticket(0), Answer::Star(self.describe_star()))),
             Request::ListBuckets { page } => now_answered(self.list_buckets(&page)),
-            Request::Drain { .. }
-            | Request::Undrain { .. }
-            | Request::Rebalance
-            | Request::Status => {
-                let message = "this star does not place streams by command";
-                Err(at_once(Refusal::invalid("request", None, message)))
-            }
+            Request::Drain { cores } => return self.begin_drain(caller, cores, true),
+            Request::Undrain { cores } => return self.begin_drain(caller, cores, false),
+            Request::Rebalance => return self.rebalance(caller),
+            Request::Status => return self.ask_status(caller),
             Request::HandOff { name, to } => return self.hand_off(now, caller, &name, to),
             Request::CreateBucket { .. }
             | Request::DescribeBucket { .. }

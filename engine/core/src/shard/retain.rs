@@ -267,7 +267,8 @@ impl Shard {
         if let Some(known) = self.streams.find(name) {
             return known == id && self.check_moving(id).is_ok();
         }
-        if !self.is_here(name) {
+        // While cores are drained its place may be about to change.
+        if self.check_owner(name).is_err() {
             return false;
         }
         match self.indexes.find(name) {

@@ -12,7 +12,7 @@ use crate::event::{Event, SessionKey};
 use crate::planted::PlantedBug;
 use nova_model::condition::FencingToken;
 use nova_model::ids::{StreamId, WriterId};
-use nova_model::limits::{LEADERSHIP_IDLE_US, SESSION_WINDOW_BATCHES};
+use nova_model::limits::SESSION_WINDOW_BATCHES;
 use nova_model::request::{AppendOpen, AppendOpened};
 use nova_model::settings::ProducerPolicy;
 use nova_model::{Code, Facts, Now, Refusal};
@@ -79,7 +79,7 @@ impl Shard {
             epoch: state.epoch,
             tail: state.tail,
             window_batches: SESSION_WINDOW_BATCHES as u32,
-            idle_timeout_us: LEADERSHIP_IDLE_US,
+            idle_timeout_us: self.config.idle_us,
         }
     }
 
@@ -134,6 +134,7 @@ impl Shard {
             self.stream_mut(id).sessions.remove(&key);
             self.hold_event(ticket, Event::SessionBroken(key, refusal.clone()));
         }
+        self.note_idle(self.seen, id);
     }
 
     /// The stream's policy is another one now: its sessions open again under it.

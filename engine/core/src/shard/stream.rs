@@ -1,6 +1,8 @@
 //! Streams coming into memory and leaving it: look-up, creation, leadership, idleness.
 
 use super::Shard;
+use super::durable::Held;
+use super::moves::MoveFor;
 use crate::catalog::indexes::Found;
 use crate::catalog::streams::Stream;
 use crate::commit::gate::Ticket;
@@ -8,8 +10,7 @@ use crate::entry::Entry;
 use crate::state::StreamState;
 use nova_model::ids::{Epoch, StreamId};
 use nova_model::names::StreamName;
-use nova_model::placement::stream_home;
-use nova_model::settings::{BucketSettings, EffectiveSettings, StreamSettings};
+use nova_model::settings::{BucketSettings, EffectiveSettings, ProducerPolicy, StreamSettings};
 use nova_model::{Code, Facts, Instant, Now, Refusal};
 
 /// What a name leads to.
@@ -154,18 +155,66 @@ impl Shard {
         }
         stream.is_led = true;
         let (mut state, epoch) = (stream.assigned.clone(), stream.assigned.epoch);
+        let here = self.indexes.active().and_then(|index| index.stream(id));
+        if here.is_some_and(|here| (here.epoch, here.tail) != (epoch, state.tail)) {
+            // It was led elsewhere since it was here before in the same segment, whose index would
+            // not see the gap.
+            self.log.roll();
+        }
         state.epoch = epoch.next();
         self.config.planted.spoil_leadership(&mut state, epoch);
         self.commit(id, Entry::Led(Box::new(state)));
     }
 
-    /// Starts the clock of a stream that nothing holds any more.
+    /// Starts the clock of a stream that nothing holds any more. Under the policy `fenced` its
+    /// leadership is given up as soon as all is durable.
     pub(super) fn note_idle(&mut self, now: Instant, id: StreamId) {
-        let deadline = now.plus_us(self.config.idle_us);
-        if let Some(stream) = self.streams.get(id) {
-            let is_held = !stream.sessions.is_empty() || !stream.readers.is_empty();
-            self.streams
-                .set_deadline(id, (!is_held).then_some(deadline));
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        let is_held = !stream.sessions.is_empty() || !stream.readers.is_empty();
+        let ticket = stream.last_ticket;
+        let mut deadline = (!is_held).then(|| now.plus_us(self.config.idle_us));
+        if self.is_given_up(id) {
+            // Not at once: whoever notes this may be in the middle of something.
+            match ticket > self.durable {
+                true => self.hold(ticket, Held::Release(id)),
+                false => deadline = Some(now),
+            }
+        }
+        self.streams.set_deadline(id, deadline);
+    }
+
+    /// Whether this core leads a stream whose policy says that its last handle takes the leadership
+    /// along.
+    fn is_given_up(&self, id: StreamId) -> bool {
+        let stream = self.stream(id);
+        let is_fenced = self.settings_of(id).policy.value == ProducerPolicy::Fenced;
+        is_fenced && stream.is_led && stream.sessions.is_empty()
+    }
+
+    /// Gives the leadership of a `fenced` stream up, unless it is wanted again. Its readers stay,
+    /// but for those of a guest, which goes home: they follow it.
+    pub(super) fn release_leadership(&mut self, id: StreamId) {
+        if self.streams.get(id).is_none() || !self.is_given_up(id) {
+            return;
+        }
+        let stream = self.stream(id);
+        let name = &stream.assigned.name;
+        if self.moving.contains_key(&id) || self.is_put_off(name) {
+            return;
+        }
+        let ticket = stream.last_ticket;
+        if ticket > self.durable {
+            return self.hold(ticket, Held::Release(id));
+        }
+        let home = self.places.current.home(name);
+        if home != self.config.core {
+            self.begin_move(id, home, MoveFor::Home);
+        } else if stream.readers.is_empty() {
+            self.forget(id);
+        } else {
+            self.stream_mut(id).is_led = false;
         }
     }
 
@@ -175,18 +224,35 @@ impl Shard {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
+        if self.is_given_up(id) {
+            return self.release_leadership(id);
+        }
         if !stream.is_idle(self.durable) {
             return self.note_idle(now, id);
         }
+        let name = &stream.assigned.name;
         if self.moving.contains_key(&id) {
             return;
         }
-        let home = stream_home(&stream.assigned.name, self.config.cores());
-        if home != self.config.core && !stream.assigned.deleted {
-            return self.begin_move(id, home, None);
+        // A deleted incarnation is of no use once another one has its name.
+        if self.streams.find(name) != Some(id) {
+            return self.forget(id);
         }
+        if self.is_put_off(name) {
+            return;
+        }
+        let home = self.places.current.home(name);
+        if home != self.config.core {
+            return self.begin_move(id, home, MoveFor::Home);
+        }
+        self.forget(id);
+    }
+
+    /// Takes a stream that nothing holds out of memory.
+    pub(super) fn forget(&mut self, id: StreamId) {
         if let Some(gone) = self.streams.remove(id) {
             self.recent.forget(&gone);
+            self.past_load.add(self.seen, gone.load);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A client of control lanes: requests and one-shot appends, some of them at once.
 //!
 //! # Invariants
+//! - Who drained a core undrains all before it is done: a closed star serves nobody.
 //! - A one-shot append with a writer's number is sent again until it has its answer; one without
 //!   is sent once.
 
@@ -9,7 +10,7 @@ use super::pipe::Pipe;
 use super::{Holders, Surroundings};
 use crate::network::LinkId;
 use nova_model::condition::WriterStamp;
-use nova_model::request::{Ack, Request};
+use nova_model::request::{Ack, Answer, CoreSet, Request};
 use nova_model::{Code, Refusal};
 use nova_proto::RequestId;
 use nova_proto::client::{ControlEvent, ControlLane};
@@ -27,6 +28,7 @@ pub struct Control {
     again: Option<Box<Append>>,
     stamp: Option<WriterStamp>,
     has_bucket: bool,
+    must_undrain: bool,
     requests_left: u64,
     next_at: u64,
 }
@@ -42,13 +44,15 @@ impl Control {
             again: None,
             stamp: None,
             has_bucket: false,
+            must_undrain: false,
             requests_left: requests,
             next_at: around.agenda.now(),
         }
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.requests_left == 0 && self.asked.is_empty() && self.again.is_none()
+        let is_quiet = self.asked.is_empty() && self.again.is_none();
+        self.requests_left == 0 && is_quiet && !self.must_undrain
     }
 
     pub(super) fn state(&self) -> String {
@@ -83,7 +87,8 @@ impl Control {
             self.requests_left = 0;
         }
         let now = around.agenda.now();
-        let wants = self.requests_left > 0 || self.again.is_some();
+        let undrains = around.is_calm && self.must_undrain;
+        let wants = self.requests_left > 0 || self.again.is_some() || undrains;
         if wants && self.next_at <= now && self.asked.len() < 4 {
             self.next_at = now + around.rng.between(1, PAUSE_US_MAX);
             self.ask(around);
@@ -99,6 +104,12 @@ impl Control {
 
     fn ask(&mut self, around: &mut Surroundings<'_>) {
         let what = match self.again.take() {
+            again if around.is_calm && self.must_undrain => {
+                self.again = again;
+                What::Request(Request::Undrain {
+                    cores: CoreSet::All,
+                })
+            }
             Some(append) => What::Append(append),
             None if !self.has_bucket => What::Request(first_request(around)),
             None => {
@@ -134,6 +145,7 @@ impl Control {
         if self.pipe.is_none() {
             self.pipe = Some(Pipe::open(around, core, ControlLane::new()));
         }
+        self.must_undrain |= matches!(what, What::Request(Request::Drain { .. }));
         let asked = Asked::new(around, what);
         around.say(|| format!("asks {asked:?}"));
         let lane = &mut self.pipe.as_mut().expect("just opened").lane;
@@ -174,6 +186,13 @@ impl Control {
                     let asked = self.asked.remove(&id).expect("it was asked");
                     if matches!(asked.what, What::Request(Request::CreateBucket { .. })) {
                         self.has_bucket = true;
+                    }
+                    let is_undrained = matches!(
+                        &answer,
+                        Answer::Placement { drained, .. } if drained.is_empty()
+                    );
+                    if is_undrained && around.is_calm && self.asked.is_empty() {
+                        self.must_undrain = false;
                     }
                     asked.answered(around, &answer);
                 }

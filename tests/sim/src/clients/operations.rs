@@ -9,7 +9,7 @@ use crate::history::{Copies, Mark, RecordId, body_of};
 use crate::sessions::{Leader, Taken};
 use nova_model::condition::{Conditions, FencingToken, WriterStamp};
 use nova_model::names::BucketName;
-use nova_model::request::{Ack, Answer, OneShotAppend, Page, Request};
+use nova_model::request::{Ack, Answer, CoreSet, OneShotAppend, Page, Request};
 use nova_model::settings::{
     BucketSettings, ProducerPolicy, Retention, StreamSettings, TimestampMode,
 };
@@ -85,7 +85,7 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
     let known = around.oracle.history.current(&name);
     let is_stable = around.is_stable(&name);
     let is_lasting = is_stable || around.entities().contains(&name);
-    let request = match (around.rng.below(22), known) {
+    let request = match (around.rng.below(25), known) {
         (0..=5, Some(id)) => return append(around, &name, id, stamp),
         (6..=7, Some(id)) if is_stable => trim(around, name, id),
         (8, Some(id)) if is_lasting => fence(around, name, id),
@@ -111,6 +111,7 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
                 ..Page::default()
             },
         },
+        (22..=24, _) => placement(around),
         (17, Some(_)) => Request::HandOff {
             name,
             to: CoreId(around.rng.below(3) as u16),
@@ -264,6 +265,25 @@ fn reconfigure(around: &mut Surroundings<'_>, name: StreamName) -> Request {
         false => settings(around),
     };
     Request::ReconfigureStream { name, change }
+}
+
+/// Drains and their ends, so that mostly some core is left.
+fn placement(around: &mut Surroundings<'_>) -> Request {
+    let one = CoreSet::One(CoreId(
+        around.rng.below(u64::from(around.cores.max(1))) as u16
+    ));
+    match around.rng.below(20) {
+        0..=7 => Request::Drain { cores: one },
+        8 => Request::Drain {
+            cores: CoreSet::All,
+        },
+        9..=11 => Request::Undrain { cores: one },
+        12..=15 => Request::Undrain {
+            cores: CoreSet::All,
+        },
+        16 => Request::Status,
+        _ => Request::Rebalance,
+    }
 }
 
 fn side_bucket(around: &mut Surroundings<'_>) -> Request {

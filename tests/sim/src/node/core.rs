@@ -249,6 +249,7 @@ impl Core {
     /// Completes and answers what was taken, without taking more from the lanes.
     pub(super) fn finish(&mut self, ground: &mut Ground<'_>, life: Life) -> TurnEnd {
         self.ends.close_ears();
+        self.shard.stop();
         for _ in 0..ROUNDS_MAX {
             let tokens: Vec<OpToken> = self.flights.keys().copied().collect();
             for token in &tokens {
