@@ -389,6 +389,7 @@ impl Cores {
             shard.floor_bytes = config.floor_bytes;
             shard.recent_bytes = config.recent_bytes;
             shard.ingress_bytes = config.ingress_bytes;
+            shard.idle_us = config.idle_us;
             let mut disk = DriverConfig::new(layout.clone());
             disk.sync = config.sync;
             let found = ShardStart {

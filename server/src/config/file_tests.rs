@@ -4,6 +4,7 @@ use super::*;
 use crate::config::HttpListen;
 use crate::config::resolve::SyncName;
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 fn parsed(text: &str) -> Result<ServeSettings, FileError> {
     parse(Path::new("conf/nova.toml"), text)
@@ -27,6 +28,7 @@ fn every_flag_has_a_key_of_the_same_name() {
         http = "off"
         http-plain = false
         spin-us = 20
+        idle-timeout = "90s"
     "#;
     let expected = ServeSettings {
         data: Some("conf/data".into()),
@@ -40,6 +42,7 @@ fn every_flag_has_a_key_of_the_same_name() {
         sync: Some(SyncName::Fdatasync),
         recent_bytes: Some(1 << 20),
         ingress_bytes: Some(128 << 20),
+        idle_timeout: Some(Duration::from_secs(90)),
         tls_names: Some(vec!["a.example".to_owned(), "b.example".to_owned()]),
         http: Some(HttpListen::Off),
         http_plain: Some(false),

@@ -53,6 +53,8 @@ pub struct ServeConfig {
     pub recent_bytes: usize,
     /// Bytes admitted and not yet durable above which a core takes no more appends.
     pub ingress_bytes: usize,
+    /// How long a stream that nothing holds stays led and in memory, in microseconds.
+    pub idle_us: u64,
     /// Names that the certificate holds beside `localhost`, `127.0.0.1` and `::1`.
     pub tls_names: Vec<String>,
     /// Where HTTP is served; nowhere if there is none.

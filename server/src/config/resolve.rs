@@ -9,16 +9,17 @@
 
 use crate::config::ServeConfig;
 use crate::config::http::{self, HttpListen};
-use crate::config::units::{parse_bytes, show_bytes};
+use crate::config::units::{parse_bytes, parse_duration, show_bytes};
 use nova_disk::SyncMode;
 use nova_model::limits::{
-    BATCH_METERED_BYTES_MAX, BLOCK_BYTES, INGRESS_BYTES_DEFAULT, RECENT_BYTES_DEFAULT,
-    SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SESSION_WINDOW_BATCHES,
-    STAR_CORES_MAX,
+    BATCH_METERED_BYTES_MAX, BLOCK_BYTES, INGRESS_BYTES_DEFAULT, LEADERSHIP_IDLE_US,
+    LEADERSHIP_IDLE_US_MAX, LEADERSHIP_IDLE_US_MIN, RECENT_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT,
+    SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SESSION_WINDOW_BATCHES, STAR_CORES_MAX,
 };
 use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The data directory that is used when none is named.
 pub const DATA_DEFAULT: &str = "./nova-data";
@@ -87,6 +88,10 @@ pub struct ServeSettings {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     #[serde(deserialize_with = "bytes_in_file")]
     pub ingress_bytes: Option<u64>,
+    /// How long a stream without sessions and readers stays led, 1s to 1d [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    #[serde(deserialize_with = "duration_in_file")]
+    pub idle_timeout: Option<Duration>,
     /// Further names that the star's certificate holds; repeat it or separate them by commas
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub tls_names: Option<Vec<String>>,
@@ -130,6 +135,7 @@ impl ServeSettings {
             sync: self.sync.or(other.sync),
             recent_bytes: self.recent_bytes.or(other.recent_bytes),
             ingress_bytes: self.ingress_bytes.or(other.ingress_bytes),
+            idle_timeout: self.idle_timeout.or(other.idle_timeout),
             tls_names: self.tls_names.or(other.tls_names),
             http: self.http.or(other.http),
             http_plain: self.http_plain.or(other.http_plain),
@@ -154,6 +160,7 @@ pub fn resolve(said: ServeSettings) -> Result<ServeConfig, ConfigError> {
         INGRESS_BYTES_DEFAULT,
         INGRESS_BYTES_MIN,
     )?;
+    let idle_us = idle_us(said.idle_timeout)?;
     let spin_us = said.spin_us.unwrap_or(0);
     if spin_us > SPIN_US_MAX {
         let rule = format!("it is at most {SPIN_US_MAX}");
@@ -175,6 +182,7 @@ pub fn resolve(said: ServeSettings) -> Result<ServeConfig, ConfigError> {
         },
         recent_bytes,
         ingress_bytes,
+        idle_us,
         tls_names,
         http: http::resolve(said.http, said.http_plain.unwrap_or(false), port),
         spin_us,
@@ -265,6 +273,20 @@ fn memory(
     }
 }
 
+fn idle_us(said: Option<Duration>) -> Result<u64, ConfigError> {
+    let Some(time) = said else {
+        return Ok(LEADERSHIP_IDLE_US);
+    };
+    let range = LEADERSHIP_IDLE_US_MIN..=LEADERSHIP_IDLE_US_MAX;
+    match u64::try_from(time.as_micros()) {
+        Ok(us) if range.contains(&us) => Ok(us),
+        Ok(_) | Err(_) => {
+            let found = format!("{} s", time.as_secs_f64());
+            Err(wrong("idle-timeout", found, "it is 1s to 1d"))
+        }
+    }
+}
+
 /// The names of the certificate: those said, and the hosts that clients will dial.
 fn tls_names(
     mut names: Vec<String>,
@@ -308,6 +330,27 @@ fn bytes_in_file<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::
     match Size::deserialize(input)? {
         Size::Number(bytes) => Ok(Some(bytes)),
         Size::Text(text) => parse_bytes(&text)
+            .map(Some)
+            .map_err(serde::de::Error::custom),
+    }
+}
+
+/// A duration in flags: in seconds unless a unit is said.
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    parse_duration(text, "s")
+}
+
+/// A duration in a file: a number of seconds, or a text with a unit.
+fn duration_in_file<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Duration>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Time {
+        Number(u64),
+        Text(String),
+    }
+    match Time::deserialize(input)? {
+        Time::Number(seconds) => Ok(Some(Duration::from_secs(seconds))),
+        Time::Text(text) => parse_seconds(&text)
             .map(Some)
             .map_err(serde::de::Error::custom),
     }

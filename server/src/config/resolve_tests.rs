@@ -23,6 +23,7 @@ fn all_defaults_are_explicit() {
         sync: SyncMode::Dsync,
         recent_bytes: 64 << 20,
         ingress_bytes: 64 << 20,
+        idle_us: 30_000_000,
         tls_names: Vec::new(),
         http: Some(HttpConfig {
             listen: "127.0.0.1:7380".parse().unwrap(),
@@ -48,7 +49,7 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
 #[test]
 fn what_is_out_of_range_is_refused_by_name() {
     type Change = fn(&mut ServeSettings);
-    let cases: [(&str, Change); 20] = [
+    let cases: [(&str, Change); 22] = [
         ("listen", |s| s.listen = "0.0.0.0".parse().ok()),
         ("listen", |s| s.listen = "::".parse().ok()),
         ("advertise", |s| s.advertise = Some(String::new())),
@@ -71,6 +72,10 @@ fn what_is_out_of_range_is_refused_by_name() {
         ("segment-bytes", |s| s.segment_bytes = Some((16 << 20) + 1)),
         ("ingress-bytes", |s| s.ingress_bytes = Some(1 << 20)),
         ("spin-us", |s| s.spin_us = Some(1_001)),
+        ("idle-timeout", |s| {
+            s.idle_timeout = Some(Duration::from_millis(999));
+        }),
+        ("idle-timeout", |s| s.idle_timeout = Some(Duration::MAX)),
         ("tls-names", |s| s.tls_names = Some(vec![String::new()])),
         ("tls-names", |s| {
             s.tls_names = Some((0..65).map(|n| n.to_string()).collect());
@@ -86,7 +91,7 @@ fn what_is_out_of_range_is_refused_by_name() {
 #[test]
 fn what_is_at_the_edge_of_its_range_is_taken() {
     type Change = fn(&mut ServeSettings);
-    let cases: [Change; 6] = [
+    let cases: [Change; 8] = [
         |s| s.segment_bytes = Some(SEGMENT_BYTES_MIN),
         |s| s.segment_bytes = Some(SEGMENT_BYTES_MAX / 4096 * 4096),
         |s| s.cores = Some(STAR_CORES_MAX),
@@ -99,6 +104,8 @@ fn what_is_at_the_edge_of_its_range_is_taken() {
             s.cores = Some(STAR_CORES_MAX);
         },
         |s| s.recent_bytes = Some(0),
+        |s| s.idle_timeout = Some(Duration::from_secs(1)),
+        |s| s.idle_timeout = Some(Duration::from_secs(86_400)),
     ];
     for change in cases {
         assert!(resolve(said(change)).is_ok());

@@ -190,6 +190,10 @@ async fn write_side(core: &Rc<Core>, cell: &LaneCell, send: &mut SendStream) {
         } else if is_finished {
             // It fails only if the peer wants nothing more.
             let _gone = send.finish();
+            if core.is_stopping() {
+                // Soon the connection is closed, and what the peer has not got by then is lost.
+                let _gone = send.stopped().await;
+            }
             return;
         } else {
             cell.output.wait().await;
@@ -199,6 +203,12 @@ async fn write_side(core: &Rc<Core>, cell: &LaneCell, send: &mut SendStream) {
 }
 
 impl LaneCell {
+    /// Whether the peer has not been told all that it will be.
+    pub(crate) fn owes_words(&self) -> bool {
+        let lane = self.lane.borrow();
+        self.role.get() != Role::None || lane.output_bytes() > 0 || lane.is_finished()
+    }
+
     /// Whether a reader has room for what one credit brings.
     pub(crate) fn wants_credit(&self) -> bool {
         self.role.get() == Role::Reader

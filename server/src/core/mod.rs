@@ -43,6 +43,9 @@ use turn::{Core, TurnEnd};
 /// Close code of a star that stops; PROTOCOL.md lists all.
 const CLOSE_CODE_STOPPING: u32 = 0x20;
 
+/// How long a stopping core waits until the peers of sessions and readers have their last words.
+const LAST_WORDS_PATIENCE: Duration = Duration::from_millis(500);
+
 /// How long a stopping core waits until its peers have heard of it.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -139,6 +142,10 @@ async fn start_and_serve(seed: CoreSeed) -> Result<(), CoreError> {
     if let TurnEnd::Fatal(error) = end {
         return Err(error.into());
     }
+    let patience = async {
+        Timer::new(LAST_WORDS_PATIENCE).await;
+    };
+    futures_lite::future::or(core.last_words(), patience).await;
     close(&endpoint).await;
     if let Ok(core) = Rc::try_unwrap(core) {
         core.into_driver().close().await;

@@ -42,6 +42,8 @@ pub(crate) struct Core {
     pub(crate) wake: Signal,
     /// Set once the shard answers.
     pub(crate) ready: Signal,
+    /// Set when a lane has ended.
+    left: Signal,
     /// Where answers to the gateway go.
     pub(crate) desk: Desk,
     pub(crate) figures: Arc<CoreFigures>,
@@ -83,6 +85,7 @@ impl Core {
             shard: RefCell::new(shard),
             wake: Signal::default(),
             ready: Signal::default(),
+            left: Signal::default(),
             desk: Desk::default(),
             figures,
             figures_due: Cell::new(Instant(0)),
@@ -134,6 +137,7 @@ impl Core {
 
     pub(crate) fn remove_lane(&self, cell: &LaneCell) {
         self.lanes.borrow_mut().remove(&cell.number);
+        self.left.set();
         let now = self.clock.now();
         match cell.role.get() {
             Role::None => {}
@@ -155,6 +159,13 @@ impl Core {
         let caller = Caller(self.last_caller.get() + 1);
         self.last_caller.set(caller.0);
         caller
+    }
+
+    /// Waits until every lane has told its peer what was left to say.
+    pub(crate) async fn last_words(&self) {
+        while self.lanes.borrow().values().any(|cell| cell.owes_words()) {
+            self.left.wait().await;
+        }
     }
 
     /// Waits until the core takes more appends; for ever once it stops.
@@ -208,7 +219,10 @@ impl Core {
         while let Some(mail) = self.next_mail() {
             match mail {
                 Mail::Peer(from, message) => self.shard.borrow_mut().handle_peer(from, message),
-                Mail::Stop => self.is_stopping.set(true),
+                Mail::Stop => {
+                    self.is_stopping.set(true);
+                    self.shard.borrow_mut().stop();
+                }
             }
         }
         let now = self.clock.now();
