@@ -69,6 +69,13 @@ async fn a_full_disk_refuses_appends_and_nothing_else() {
         (Code::DiskFull, true, true)
     );
     assert!(error.is_clean(), "{error:?}");
+    let Facts::Space { free, floor } = refused.facts else {
+        panic!("{refused:?}");
+    };
+    assert!(
+        floor > 0 && floor < IMAGE_BYTES && free < IMAGE_BYTES / 2,
+        "{free} {floor}"
+    );
     assert!(count > 10, "{count} records of 1 MiB");
     let expect_all = async |client: &Client| {
         let read = all_bodies(client, &name).await;
@@ -87,4 +94,23 @@ async fn a_full_disk_refuses_appends_and_nothing_else() {
         expect_all(&client(&home, &star)).await;
         star.kill();
     }
+    appends_resume(&home, name, count).await;
+}
+
+/// Segments are given back, and appends taken, without anybody's doing but a trim.
+async fn appends_resume(home: &Home, name: StreamName, count: u64) {
+    let star = home.start();
+    let patient = Client::connect(home.client_config_inside(&star)).expect("a client");
+    let last = SequenceNumber(count - 2);
+    let trimmed = patient.trim(name.clone(), last, Conditions::default());
+    in_time("a trim", trimmed).await.expect("trims go on");
+    // The client tries again until the segments are given back and appends are taken.
+    for n in count..count + 40 {
+        let appended = append_once(&patient, &name, Record::new(body(n))).await;
+        assert_eq!(appended.expect("appends resume").start.sequence.0, n);
+        let first = SequenceNumber(n - 2);
+        let trimmed = patient.trim(name.clone(), first, Conditions::default());
+        in_time("a trim", trimmed).await.expect("trims go on");
+    }
+    star.kill();
 }

@@ -12,6 +12,7 @@ mod damage;
 mod errors;
 mod examples;
 mod fencing;
+mod forget;
 mod full_disk;
 mod http;
 mod http_bad_input;
