@@ -85,8 +85,8 @@ impl ClientConfig {
         micros(self.silence_max)
     }
 
-    /// A connection asks for a sign of life after a third of the silence, and QUIC waits for it from
-    /// then on: the idle timeout is the rest.
+    /// A connection asks for a sign of life after a third of the silence, and QUIC waits for it
+    /// from then on: the idle timeout is the rest.
     pub(crate) fn transport(&self) -> ClientParams {
         let mut params = self.transport.clone();
         params.keep_alive = params.keep_alive.min(self.silence_max / 3);

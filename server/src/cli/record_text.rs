@@ -5,8 +5,8 @@
 //!   {"seq":8,"timestamp":1796001866000001,"headers":[],"body_base64":"/wD+"}
 //! ```
 //! A body that is not UTF-8 has the name `body_base64`; a part of a header that is not is
-//! `{"base64": "..."}` in place of a text. Where all is base64, it is so whatever the bytes are, and
-//! headers are `["bGV2ZWw=","aW5mbw=="]`.
+//! `{"base64": "..."}` in place of a text. Where all is base64, it is so whatever the bytes are,
+//! and headers are `["bGV2ZWw=","aW5mbw=="]`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Timestamps as people read and write them: `2026-11-29T15:44:26.123456Z`, `2026-11-29`, `15m` ago.
+//! Timestamps as people read and write them: `2026-11-29T15:44:26.123456Z`, `15m` ago.
 //!
 //! # Invariants
 //! - What is shown can be given back, to the microsecond.
@@ -29,8 +29,8 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// Parses an age (`15m`, `2d`), a time (RFC 3339, in UTC if it names no zone; the time of day may
-    /// be left out) or microseconds since 1970 (`@1796001866000000`).
+    /// Parses an age (`15m`, `2d`), a time (RFC 3339, in UTC if it names no zone; the time of day
+    /// may be left out) or microseconds since 1970 (`@1796001866000000`).
     pub(crate) fn parse(text: &str) -> Result<When, String> {
         let wrong = || {
             format!(

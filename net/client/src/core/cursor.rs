@@ -156,9 +156,9 @@ impl ReadCursor {
         self.owed = Owed::Opening;
     }
 
-    /// How long the star may be silent from now on, in microseconds, if `silence_us_max` is the most
-    /// that an answer may take: not longer, if it owes an answer or a heartbeat. How long batches
-    /// are looked for on a disk, or a start by its time, has no bound.
+    /// How long the star may be silent from now on, in microseconds, if `silence_us_max` is the
+    /// most that an answer may take: not longer, if it owes an answer or a heartbeat. How long
+    /// batches are looked for on a disk, or a start by its time, has no bound.
     pub fn silence_us(&self, silence_us_max: u64) -> Option<u64> {
         match self.owed {
             Owed::Opening if matches!(self.open.start, ReadStart::Timestamp(_)) => None,

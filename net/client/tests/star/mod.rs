@@ -31,8 +31,8 @@ const GOODBYE: Duration = Duration::from_secs(1);
 pub struct Knobs {
     /// Break the connection without an answer after each this many batches.
     pub break_every: Option<u32>,
-    /// Move all streams to the next core after each this many batches, and tell sessions so in place
-    /// of an answer to the batch that comes next.
+    /// Move all streams to the next core after each this many batches, and tell sessions so in
+    /// place of an answer to the batch that comes next.
     pub move_every: Option<u32>,
     /// Core that leads all streams; `None` for the first.
     pub leader: Option<usize>,

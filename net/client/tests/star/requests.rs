@@ -69,6 +69,16 @@ impl Served {
                     created: false,
                 })
             }
+            other => {
+                let count = streams.streams.len() as u64;
+                drop(streams);
+                self.operate(other, count)
+            }
+        }
+    }
+
+    fn operate(&self, request: Request, streams: u64) -> Result<Answer, Refusal> {
+        match request {
             Request::DescribeStar => Ok(Answer::Star(self.describe())),
             Request::Drain { cores } => Ok(self.drained(cores, true)),
             Request::Undrain { cores } => Ok(self.drained(cores, false)),
@@ -76,7 +86,7 @@ impl Served {
                 moves: Vec::new(),
                 has_more: false,
             }),
-            Request::Status => Ok(Answer::Status(self.status(streams.streams.len() as u64))),
+            Request::Status => Ok(Answer::Status(self.status(streams))),
             other => Err(Refusal::new(
                 Code::Invalid,
                 format!("{other:?} is not served"),

@@ -122,7 +122,8 @@ fn a_rebalance_tells_its_moves() {
         has_more: true,
     });
     let expected = format!(
-        "1 stream moved\n  logs/web from {from} to {to}\nThere is more to do: nova admin rebalance\n"
+        "1 stream moved\n  logs/web from {from} to {to}\n\
+         There is more to do: nova admin rebalance\n"
     );
     assert_eq!(told, expected);
 }

@@ -12,9 +12,9 @@
 //! A batch is sent with its writer's number; when a session breaks, what has no answer is sent
 //! again in order with the same numbers, and the star answers what it has with the original
 //! positions. A rejection stops what is behind it: those come back `BEHIND_REJECTED`, and after
-//! the last of them the producer resumes and sends the plain ones again. A star that breaks a session
-//! in order answers first what it has applied, so after a clean notice what has no answer was not
-//! applied: it is sent again as if for the first time, and a condition is judged anew.
+//! the last of them the producer resumes and sends the plain ones again. A star that breaks a
+//! session in order answers first what it has applied, so after a clean notice what has no answer
+//! was not applied: it is sent again as if for the first time, and a condition is judged anew.
 //!
 //! What decides is on the wire: the `retry` and `clean` bits of a refusal, the holder's address
 //! and the wait in its facts. Only four codes mean something by themselves here: `BEHIND_REJECTED`
