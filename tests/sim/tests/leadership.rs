@@ -175,3 +175,23 @@ fn a_stop_answers_what_was_admitted_and_tells_sessions_and_readers() {
          tail 2",
     );
 }
+
+/// A stream at rest was said to be led by the core that was asked, under the epoch of the core that
+/// had led it before a drain. The simulator saw one epoch told of two cores, seed 2443.
+#[test]
+fn a_handoff_to_the_core_where_a_stream_rests_makes_it_lead() {
+    check(
+        "start cores 2 idle 1000
+         bucket b auto
+         at 0 append b/s0 a
+         wait 5000
+         drain 0
+         at 1 handoff b/s0 1
+         at 1 handoff b/s0 1",
+        "bucket made
+         acked 0..1
+         moved 0, drained: core-0
+         led by core-1 under epoch-2
+         led by core-1 under epoch-2",
+    );
+}

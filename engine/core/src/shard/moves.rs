@@ -94,6 +94,8 @@ impl Shard {
         }
         let id = self.live(now, name)?;
         if to == self.config.core {
+            // One at rest is led from now on: its last epoch may be that of another core.
+            self.lead(id);
             let epoch = self.stream(id).assigned.epoch;
             let answer = self.moved(to, epoch);
             let ticket = self.stream(id).last_ticket;
