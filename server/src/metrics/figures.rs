@@ -88,6 +88,8 @@ pub(crate) struct CoreFigures {
     pub(crate) pending_bytes: Gauge,
     /// Bytes of the newest batches.
     pub(crate) recent_bytes: Gauge,
+    /// The least that appends leave free.
+    pub(crate) disk_floor_bytes: Gauge,
     /// 1 while appends are refused for want of space.
     pub(crate) is_disk_full: Gauge,
 }
@@ -119,6 +121,7 @@ impl CoreFigures {
             streams_led: Gauge::default(),
             pending_bytes: Gauge::default(),
             recent_bytes: Gauge::default(),
+            disk_floor_bytes: Gauge::default(),
             is_disk_full: Gauge::default(),
         }
     }
@@ -194,6 +197,7 @@ impl CoreFigures {
         self.streams_loaded.set(shard.streams_loaded() as u64);
         self.pending_bytes.set(shard.pending_bytes() as u64);
         self.recent_bytes.set(shard.recent_bytes() as u64);
+        self.disk_floor_bytes.set(shard.disk_floor_bytes());
         self.is_disk_full.set(u64::from(shard.is_disk_full()));
     }
 }

@@ -195,7 +195,7 @@ impl Metrics {
 
     fn add_state(&self, text: &mut Text) {
         let budgets = &self.budgets;
-        let gauges: [Figure<CoreFigures, u64>; 7] = [
+        let gauges: [Figure<CoreFigures, u64>; 8] = [
             ("nova_sessions", "Open append sessions", |core| {
                 core.sessions.value()
             }),
@@ -219,6 +219,11 @@ impl Metrics {
                 "nova_recent_bytes",
                 "Bytes of newest batches kept for readers",
                 |core| core.recent_bytes.value(),
+            ),
+            (
+                "nova_disk_floor_bytes",
+                "Free space below which a core refuses appends",
+                |core| core.disk_floor_bytes.value(),
             ),
             (
                 "nova_disk_full",

@@ -81,6 +81,11 @@ impl Shard {
         };
     }
 
+    /// The least that appends leave free, in bytes; 0 until the file system has told its size.
+    pub fn disk_floor_bytes(&self) -> u64 {
+        self.space.floor
+    }
+
     /// Why appends and creations are refused at the moment, if they are.
     pub(super) fn shortage(&self) -> Option<Refusal> {
         let is_full = self.log.is_full();

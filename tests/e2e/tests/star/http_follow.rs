@@ -168,3 +168,42 @@ fn appends_follow_a_stream_that_moves_to_and_fro() {
         assert_eq!(own, expected);
     }
 }
+
+/// A drained core leads nothing, and nobody who asks over HTTP has to know.
+#[test]
+fn cores_are_drained_and_undrained_over_http() {
+    let (home, _star, http) = star_with_bucket();
+    if home.cores() < 2 {
+        println!("left out: there is one CPU");
+        return;
+    }
+    let keys: Vec<_> = (0..8).map(|n| format!("k{n}")).collect();
+    for key in &keys {
+        make(&http, key);
+        append(&http, key, &["before"]).expect(200);
+    }
+    let one = json!({ "core": 1 });
+    let drained = http
+        .json("POST", "/v1/admin/drain", &one)
+        .expect(200)
+        .json();
+    assert_eq!(drained["drained"], json!([1]));
+    let status = http.get("/v1/admin/status").expect(200).json();
+    assert_eq!(status["cores"][1]["is_drained"], true, "{status}");
+    assert_eq!(status["cores"][1]["streams_led"], 0, "{status}");
+    for key in &keys {
+        append(&http, key, &["drained"]).expect(200);
+    }
+    let undrained = http.json("POST", "/v1/admin/undrain", &json!({}));
+    assert_eq!(undrained.expect(200).json()["drained"], json!([]));
+    let rebalanced = http.send("POST", "/v1/admin/rebalance", &[], b"");
+    assert!(rebalanced.expect(200).json()["moves"].is_array());
+    for key in &keys {
+        append(&http, key, &["behind"]).expect(200);
+        let page = http.get(&format!("/v1/streams/tests/{key}/records"));
+        let page = page.expect(200).json();
+        assert_eq!(page["records"].as_array().map(Vec::len), Some(3), "{key}");
+    }
+    let listed = http.get("/v1/streams/tests").expect(200).json();
+    assert_eq!(listed["streams"].as_array().map(Vec::len), Some(keys.len()));
+}

@@ -45,6 +45,7 @@ fn figures_tell_what_was_done() {
     assert!(sum("nova_group_bytes_count") > 0.0);
     assert!(sum("nova_turn_seconds_count") > 0.0);
     assert!(sum("nova_disk_free_bytes") > 0.0);
+    assert!(sum("nova_disk_floor_bytes") > 0.0);
     assert!(sum("process_open_fds") > 3.0);
     let refused = "code=\"STREAM_NOT_FOUND\"} 1";
     assert!(text.lines().any(|line| line.ends_with(refused)), "{text}");
