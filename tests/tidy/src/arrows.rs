@@ -24,7 +24,7 @@ struct Layer {
     may_see: &'static [&'static str],
 }
 
-const LAYERS: [Layer; 8] = [
+const LAYERS: [Layer; 9] = [
     Layer {
         folder: "engine/model",
         package: "nova-model",
@@ -79,6 +79,11 @@ const LAYERS: [Layer; 8] = [
             "nova-quic",
             "nova-client",
         ],
+    },
+    Layer {
+        folder: "bench/pieces",
+        package: "nova-pieces",
+        may_see: &["nova-model", "nova-core", "nova-proto"],
     },
 ];
 

@@ -36,6 +36,7 @@ fn crates_see_only_what_is_below_them() {
         ("net/client", "model proto quic"),
         ("server", "model core disk proto quic client bench"),
         ("bench", "model core disk proto quic client"),
+        ("bench/pieces", "model core proto"),
         (
             "tests/sim",
             "model core disk proto quic client server sim e2e",

@@ -1,4 +1,4 @@
-//! Batches, entries, a segment and a disk in memory, made for the micro-benchmarks.
+//! Batches, entries, a segment and a disk in memory, made for the pieces.
 //!
 //! # Invariants
 //! - All of it is legal: the same code that a star runs would take it.
