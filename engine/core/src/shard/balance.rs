@@ -237,7 +237,7 @@ impl Shard {
             core,
             address: self.config.addresses[usize::from(core.0)].clone(),
             is_drained: self.places.current.is_drained(core),
-            is_disk_full: self.log.is_full(),
+            is_disk_full: self.is_disk_full(),
             streams_led: led,
             streams_loaded: self.streams.len() as u64,
             streams_moving: self.moving.len() as u64,

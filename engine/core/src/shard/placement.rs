@@ -225,12 +225,9 @@ impl Shard {
             return;
         };
         change.sealing = Sealing::Done;
-        let rests_here = |name: &StreamName| {
-            self.places.current.home(name) == self.config.core
-                && self.places.changes_home(name)
-                && !self.away.contains_key(name)
-                && self.streams.find(name).is_none()
-        };
+        // Also of one that rests elsewhere by now, records lie here that its next home must find.
+        let rests_here =
+            |name: &StreamName| self.places.changes_home(name) && self.streams.find(name).is_none();
         if !self.indexes.has_unshared(rests_here) {
             return self.go_on_with_change();
         }
