@@ -144,7 +144,6 @@ impl Shard {
             return;
         }
         if self.recycling.is_stale && self.recycling.check.is_none() {
-            self.recycling.is_stale = false;
             self.queue_segments();
         }
         let (mut steps, mut stated) = (FORGET_STEPS_MAX, (0, 0));
@@ -153,8 +152,12 @@ impl Shard {
                 Step::More => {}
                 Step::Pause => break,
                 Step::Done => {
-                    self.recycling.due = now.instant.plus_us(self.config.forget_us);
                     self.queue_segments();
+                    let wait = match self.recycling.is_stale {
+                        true => FORGET_PAUSE_US,
+                        false => self.config.forget_us,
+                    };
+                    self.recycling.due = now.instant.plus_us(wait);
                     return;
                 }
             }
@@ -162,10 +165,12 @@ impl Shard {
         self.recycling.due = now.instant.plus_us(FORGET_PAUSE_US);
     }
 
-    /// The segments that may go: of this core's log, and of logs that no core writes any more.
+    /// The segments that may go: of this core's log, and of logs that no core writes any more. A
+    /// segment that was just sealed is cut first; that is waited for.
     fn queue_segments(&mut self) {
         let is_finishing = |owner: &OpOwner| *owner == OpOwner::Finish;
-        if self.owners.values().any(is_finishing) {
+        self.recycling.is_stale = self.owners.values().any(is_finishing);
+        if self.recycling.is_stale {
             return;
         }
         let (core, cores) = (self.config.core.0, self.config.cores());

@@ -1,7 +1,7 @@
 //! Contract 7; storage, forgetting: a star under retention stays within its bound on the disk, what
 //! was trimmed stays so after kills, and descriptors and memory do not grow with segments.
 //!
-//! `NOVA_E2E_SOAK_MIB` sets how much is written (320 by default), `NOVA_E2E_RESTARTS` how often the
+//! `NOVA_E2E_SOAK_MIB` sets how much is written (480 by default), `NOVA_E2E_RESTARTS` how often the
 //! star is killed in between (3): the long form, of 10,000 segments, is
 //! 163840 and 50.
 
@@ -16,8 +16,8 @@ const KEPT_BYTES: u64 = 32 * MIB;
 /// A segment of these tests.
 const SEGMENT_BYTES: u64 = 16 * MIB;
 /// What is kept and the segment it begins in, one written, one made ahead, four spare ones, and
-/// two that wait to be looked at; indexes and identity come on top.
-const DISK_BYTES_MAX: u64 = KEPT_BYTES + 9 * SEGMENT_BYTES + MIB;
+/// those that wait for a busy machine to look at them; indexes and identity come on top.
+const DISK_BYTES_MAX: u64 = KEPT_BYTES + 14 * SEGMENT_BYTES + MIB;
 /// The newest batches in memory, and half as much for all else that comes and goes.
 const MEMORY_SPREAD_MAX: u64 = 96 * MIB;
 /// Descriptors of the star's process.
@@ -56,7 +56,7 @@ fn body(n: u64) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_star_under_retention_stays_within_its_bound() {
-    let records = number("NOVA_E2E_SOAK_MIB", 320) * 2;
+    let records = number("NOVA_E2E_SOAK_MIB", 480) * 2;
     let restarts = number("NOVA_E2E_RESTARTS", 3);
     let mut home = Home::new(SITE);
     let limited = format!("ulimit -n {DESCRIPTORS} && exec \"$0\" \"$@\"");
