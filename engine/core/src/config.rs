@@ -25,7 +25,7 @@ pub struct ShardConfig {
     pub idle_us: u64,
     /// Time between two looks at what has had its time, in microseconds.
     pub forget_us: u64,
-    /// Free bytes below which appends are refused; by the sizes of segments and file system if none.
+    /// Free bytes below which appends are refused; by segments and file system if none.
     pub floor_bytes: Option<u64>,
     /// Mistakes that the simulator must find; none outside of it.
     pub planted: PlantedBugs,

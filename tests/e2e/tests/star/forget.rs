@@ -63,18 +63,8 @@ async fn a_star_under_retention_stays_within_its_bound() {
     home.wrap(&["sh", "-c", &limited]);
     let mut star = home.start();
     let name = make_stream(&home.client(), "soak").await;
-    let change = StreamSettings {
-        retention: Some(Retention {
-            age_s: None,
-            bytes: Some(KEPT_BYTES),
-        }),
-        ..StreamSettings::default()
-    };
     let client = home.client();
-    let changed = client.reconfigure_stream(name.clone(), change);
-    in_time("new settings", changed)
-        .await
-        .expect("new settings");
+    keep_bytes(&client, &name).await;
     let rest = make_stream(&client, "rest").await;
     append_once(&client, &rest, Record::new("at rest"))
         .await
@@ -129,6 +119,21 @@ async fn a_star_under_retention_stays_within_its_bound() {
     let spread = memory.clone().max().unwrap_or(0) - memory.min().unwrap_or(0);
     assert!(spread <= MEMORY_SPREAD_MAX, "{spread} bytes more or less");
     drop(star);
+}
+
+/// Sets the bound of a stream.
+async fn keep_bytes(client: &Client, name: &StreamName) {
+    let change = StreamSettings {
+        retention: Some(Retention {
+            age_s: None,
+            bytes: Some(KEPT_BYTES),
+        }),
+        ..StreamSettings::default()
+    };
+    let changed = client.reconfigure_stream(name.clone(), change);
+    in_time("new settings", changed)
+        .await
+        .expect("new settings");
 }
 
 /// The first record that is left.
