@@ -17,7 +17,7 @@ const KEPT_BYTES: u64 = 32 * MIB;
 const SEGMENT_BYTES: u64 = 16 * MIB;
 /// What is kept and the segment it begins in, one written, one made ahead, four spare ones, and
 /// those that wait for a busy machine to look at them; indexes and identity come on top.
-const DISK_BYTES_MAX: u64 = KEPT_BYTES + 14 * SEGMENT_BYTES + MIB;
+const DISK_BYTES_MAX: u64 = KEPT_BYTES + 20 * SEGMENT_BYTES + MIB;
 /// The newest batches in memory, and half as much for all else that comes and goes.
 const MEMORY_SPREAD_MAX: u64 = 96 * MIB;
 /// Descriptors of the star's process.
