@@ -3,9 +3,10 @@
 //! # Invariants
 //! - A page of streams is in key order over all cores, without gaps.
 
+use crate::change::{Delete, DeleteBucket, Fence, Reconfigure, ReconfigureBucket, carry_out};
 use crate::client::Client;
 use crate::error::ClientError;
-use crate::star::unfit_answer;
+use crate::star::{Repeat, bucket, stream, unfit_answer};
 use nova_model::limits::STAR_CORES_MAX;
 use nova_model::request::{
     Answer, BucketInfo, CoreSet, Page, Request, StarInfo, StarStatus, StreamInfo, StreamMove,
@@ -56,7 +57,8 @@ pub struct Listed<T> {
 }
 
 impl Client {
-    /// Makes a bucket; `ALREADY_EXISTS` if it is there.
+    /// Makes a bucket; `ALREADY_EXISTS` if it is there. If its answer is lost it is
+    /// [`ClientError::Ambiguous`]: describe the bucket, which somebody else may have made, too.
     pub async fn create_bucket(
         &self,
         name: BucketName,
@@ -65,7 +67,8 @@ impl Client {
         Ok(self.make_bucket(name, settings, true).await?.0)
     }
 
-    /// Makes a bucket or finds it there; and whether it was made now.
+    /// Makes a bucket or finds it there; and whether it was made now. Repeated if its answer is
+    /// lost; it is found then, if the first attempt made it.
     pub async fn ensure_bucket(
         &self,
         name: BucketName,
@@ -86,7 +89,8 @@ impl Client {
             settings,
             exclusive,
         };
-        bucket(self.star.request(&at, request, !exclusive).await?)
+        let repeat = repeat_of_making(exclusive);
+        bucket(self.star.request(&at, request, repeat).await?)
     }
 
     /// Tells a bucket's settings.
@@ -94,37 +98,33 @@ impl Client {
         let at = name.to_string();
         let answer = self
             .star
-            .request(&at, Request::DescribeBucket { name }, true)
+            .request(&at, Request::DescribeBucket { name }, Repeat::Asks)
             .await?;
         Ok(bucket(answer)?.0)
     }
 
-    /// Replaces a bucket's settings.
+    /// Replaces a bucket's settings. If the answer is lost, they are looked at: sent again only if
+    /// they are as before the call, and [`ClientError::Ambiguous`] if somebody else changed them.
     pub async fn reconfigure_bucket(
         &self,
         name: BucketName,
         settings: BucketSettings,
     ) -> Result<BucketInfo, ClientError> {
-        let at = name.to_string();
-        let request = Request::ReconfigureBucket { name, settings };
-        Ok(bucket(self.star.request(&at, request, true).await?)?.0)
+        let change = ReconfigureBucket { name, settings };
+        carry_out(&self.star, &change).await
     }
 
-    /// Deletes a bucket that holds no stream.
+    /// Deletes a bucket that holds no stream. If the answer is lost, it is sent again only while
+    /// the same bucket is there, and not if one was made anew under its name.
     pub async fn delete_bucket(&self, name: BucketName) -> Result<(), ClientError> {
-        let at = name.to_string();
-        deleted(
-            self.star
-                .request(&at, Request::DeleteBucket { name }, false)
-                .await?,
-        )
+        carry_out(&self.star, &DeleteBucket { name }).await
     }
 
     /// Lists buckets.
     pub async fn list_buckets(&self, page: Page) -> Result<Listed<BucketInfo>, ClientError> {
         match self
             .star
-            .request("", Request::ListBuckets { page }, true)
+            .request("", Request::ListBuckets { page }, Repeat::Asks)
             .await?
         {
             Answer::Buckets { items, has_more } => Ok(Listed { items, has_more }),
@@ -132,7 +132,8 @@ impl Client {
         }
     }
 
-    /// Makes a stream; `ALREADY_EXISTS` if it is there.
+    /// Makes a stream; `ALREADY_EXISTS` if it is there. If its answer is lost it is
+    /// [`ClientError::Ambiguous`]: describe the stream, which somebody else may have made, too.
     pub async fn create_stream(
         &self,
         name: StreamName,
@@ -141,7 +142,8 @@ impl Client {
         Ok(self.make_stream(name, settings, true).await?.0)
     }
 
-    /// Makes a stream or finds it there; and whether it was made now.
+    /// Makes a stream or finds it there; and whether it was made now. Repeated if its answer is
+    /// lost; it is found then, if the first attempt made it.
     pub async fn ensure_stream(
         &self,
         name: StreamName,
@@ -162,7 +164,8 @@ impl Client {
             settings,
             exclusive,
         };
-        stream(self.star.request(&at, request, !exclusive).await?)
+        let repeat = repeat_of_making(exclusive);
+        stream(self.star.request(&at, request, repeat).await?)
     }
 
     /// Tells a stream's settings and state.
@@ -170,30 +173,26 @@ impl Client {
         let at = name.to_string();
         let answer = self
             .star
-            .request(&at, Request::DescribeStream { name }, true)
+            .request(&at, Request::DescribeStream { name }, Repeat::Asks)
             .await?;
         Ok(stream(answer)?.0)
     }
 
-    /// Changes the settings that are said; the others stay.
+    /// Changes the settings that are said; the others stay. If the answer is lost, they are looked
+    /// at: sent again only if they are as before the call, and [`ClientError::Ambiguous`] if
+    /// somebody else changed them.
     pub async fn reconfigure_stream(
         &self,
         name: StreamName,
         change: StreamSettings,
     ) -> Result<StreamInfo, ClientError> {
-        let at = name.to_string();
-        let request = Request::ReconfigureStream { name, change };
-        Ok(stream(self.star.request(&at, request, true).await?)?.0)
+        carry_out(&self.star, &Reconfigure { name, change }).await
     }
 
-    /// Deletes a stream with all its records.
+    /// Deletes a stream with all its records. If the answer is lost, it is sent again only while
+    /// the same stream is there, and not if one was made anew under its name.
     pub async fn delete_stream(&self, name: StreamName) -> Result<(), ClientError> {
-        let at = name.to_string();
-        deleted(
-            self.star
-                .request(&at, Request::DeleteStream { name }, false)
-                .await?,
-        )
+        carry_out(&self.star, &Delete { name }).await
     }
 
     /// Lists the streams of a bucket: every core is asked for the page, the answers are merged.
@@ -227,7 +226,7 @@ impl Client {
         let at = name.to_string();
         match self
             .star
-            .request(&at, Request::CheckTail { name }, true)
+            .request(&at, Request::CheckTail { name }, Repeat::Asks)
             .await?
         {
             Answer::Tail(tail) => Ok(tail),
@@ -235,29 +234,32 @@ impl Client {
         }
     }
 
-    /// Installs a fencing token, durably and in order with appends; the tail it was installed at.
-    /// The conditions say which token and which tail must be there now.
+    /// Installs a fencing token, durably and in order with appends; the tail it was installed at,
+    /// or a later one at which it is installed still. The conditions say which token and which
+    /// tail must be there now; without any it is installed whatever is there.
+    ///
+    /// A fence whose answer is lost is never repeated blindly: that could take the stream back from
+    /// whoever fenced in between. The stream is described then. If the token is there, the fence is
+    /// done; if the one from before the call is, it is sent again; if there is another one, the
+    /// result is [`ClientError::Ambiguous`] with a refusal that names that token, and whether this
+    /// one was there in between is not known. Use a token that was never used before.
     pub async fn fence(
         &self,
         name: StreamName,
         token: FencingToken,
         conditions: Conditions,
     ) -> Result<Position, ClientError> {
-        let at = name.to_string();
-        let is_repeatable = conditions == Conditions::default();
-        let request = Request::Fence {
+        let fence = Fence {
             name,
             token,
             conditions,
         };
-        match self.star.request(&at, request, is_repeatable).await? {
-            Answer::Fenced { tail } => Ok(tail),
-            _ => Err(unfit_answer()),
-        }
+        carry_out(&self.star, &fence).await
     }
 
     /// Forgets the records before `first`, durably and in order with appends; the first record
-    /// that is left and the tail.
+    /// that is left and the tail. Repeated if its answer is lost, since a second time forgets
+    /// nothing more; with the condition of a tail it is [`ClientError::Ambiguous`] then.
     pub async fn trim(
         &self,
         name: StreamName,
@@ -265,13 +267,16 @@ impl Client {
         conditions: Conditions,
     ) -> Result<(SequenceNumber, Position), ClientError> {
         let at = name.to_string();
-        let is_repeatable = conditions.match_sequence.is_none();
+        let repeat = match conditions.match_sequence {
+            None => Repeat::Harmless,
+            Some(_) => Repeat::Harmful,
+        };
         let request = Request::Trim {
             name,
             first,
             conditions,
         };
-        match self.star.request(&at, request, is_repeatable).await? {
+        match self.star.request(&at, request, repeat).await? {
             Answer::Trimmed { first, tail } => Ok((first, tail)),
             _ => Err(unfit_answer()),
         }
@@ -282,7 +287,7 @@ impl Client {
     pub async fn hand_off(&self, name: StreamName, to: CoreId) -> Result<Leader, ClientError> {
         let at = name.to_string();
         let request = Request::HandOff { name, to };
-        match self.star.request(&at, request, true).await? {
+        match self.star.request(&at, request, Repeat::Harmless).await? {
             Answer::Moved {
                 core,
                 address,
@@ -302,7 +307,7 @@ impl Client {
     pub async fn drain(&self, cores: CoreSet) -> Result<Placement, ClientError> {
         placement(
             self.star
-                .request("", Request::Drain { cores }, true)
+                .request("", Request::Drain { cores }, Repeat::Harmless)
                 .await?,
         )
     }
@@ -310,12 +315,16 @@ impl Client {
     /// Places streams on these cores again.
     pub async fn undrain(&self, cores: CoreSet) -> Result<Placement, ClientError> {
         let request = Request::Undrain { cores };
-        placement(self.star.request("", request, true).await?)
+        placement(self.star.request("", request, Repeat::Harmless).await?)
     }
 
     /// Spreads the streams that are led over the cores by measured load.
     pub async fn rebalance(&self) -> Result<Rebalanced, ClientError> {
-        match self.star.request("", Request::Rebalance, true).await? {
+        match self
+            .star
+            .request("", Request::Rebalance, Repeat::Harmless)
+            .await?
+        {
             Answer::Rebalanced { moves, has_more } => Ok(Rebalanced { moves, has_more }),
             _ => Err(unfit_answer()),
         }
@@ -323,7 +332,7 @@ impl Client {
 
     /// Tells the load and the state of every core.
     pub async fn status(&self) -> Result<StarStatus, ClientError> {
-        match self.star.request("", Request::Status, true).await? {
+        match self.star.request("", Request::Status, Repeat::Asks).await? {
             Answer::Status(status) => Ok(status),
             _ => Err(unfit_answer()),
         }
@@ -331,37 +340,28 @@ impl Client {
 
     /// Tells who the star is and where its cores are.
     pub async fn describe_star(&self) -> Result<StarInfo, ClientError> {
-        match self.star.request("", Request::DescribeStar, true).await? {
+        match self
+            .star
+            .request("", Request::DescribeStar, Repeat::Asks)
+            .await?
+        {
             Answer::Star(info) => Ok(info),
             _ => Err(unfit_answer()),
         }
     }
 }
 
-fn bucket(answer: Answer) -> Result<(BucketInfo, bool), ClientError> {
-    match answer {
-        Answer::Bucket { info, created } => Ok((info, created)),
-        _ => Err(unfit_answer()),
-    }
-}
-
-fn stream(answer: Answer) -> Result<(StreamInfo, bool), ClientError> {
-    match answer {
-        Answer::Stream { info, created } => Ok((info, created)),
-        _ => Err(unfit_answer()),
+/// Whoever finds it there after a lost answer does not know who made it.
+fn repeat_of_making(exclusive: bool) -> Repeat {
+    match exclusive {
+        true => Repeat::Harmful,
+        false => Repeat::Harmless,
     }
 }
 
 fn placement(answer: Answer) -> Result<Placement, ClientError> {
     match answer {
         Answer::Placement { drained, moved } => Ok(Placement { drained, moved }),
-        _ => Err(unfit_answer()),
-    }
-}
-
-fn deleted(answer: Answer) -> Result<(), ClientError> {
-    match answer {
-        Answer::Deleted => Ok(()),
         _ => Err(unfit_answer()),
     }
 }

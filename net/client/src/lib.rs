@@ -126,6 +126,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod change;
 mod client;
 mod config;
 pub mod core;

@@ -6,6 +6,9 @@
 //!
 //! # Invariants
 //! - A request that may have been applied is sent again only if a second time changes nothing.
+//!
+//! # Not here
+//! - What is done about the others when an answer is lost: [`crate::change`].
 
 use crate::core::retry::Patience;
 use crate::core::{Ambiguity, Moment};
@@ -14,7 +17,7 @@ use crate::driver::dialer::Dialer;
 use crate::driver::holders::Holders;
 use crate::driver::source::Source;
 use crate::error::ClientError;
-use nova_model::request::{Ack, Answer, OneShotAppend, Request};
+use nova_model::request::{Ack, Answer, BucketInfo, OneShotAppend, Request, StreamInfo};
 use nova_model::{Code, EncodedBatch, Facts, Refusal, SequenceNumber};
 
 /// The insides of a client.
@@ -45,16 +48,32 @@ pub(crate) fn after_us(refusal: &Refusal) -> Option<u64> {
     }
 }
 
+/// What a second application of a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// The request changes nothing: no attempt leaves a doubt.
+    Asks,
+    /// Nothing that the first did not do.
+    Harmless,
+    /// It may undo what others did since the first.
+    Harmful,
+}
+
 /// The state of one call across its attempts.
 struct Attempts {
     patience: Patience,
-    is_repeatable: bool,
+    repeat: Repeat,
     /// An attempt may have been applied.
     in_doubt: bool,
     last: Option<Refusal>,
 }
 
 impl Attempts {
+    /// An attempt ended without a word, or with one that leaves it open.
+    fn begin_doubt(&mut self) {
+        self.in_doubt |= self.repeat != Repeat::Asks;
+    }
+
     fn ambiguity(&self) -> Box<Ambiguity> {
         let since = SequenceNumber(0);
         Box::new(Ambiguity {
@@ -67,7 +86,7 @@ impl Attempts {
     /// Whether there is to be another attempt; an error if not.
     fn go_on(&mut self, at: Moment) -> Result<(), ClientError> {
         self.patience.begin(at.now);
-        if self.in_doubt && !self.is_repeatable {
+        if self.in_doubt && self.repeat == Repeat::Harmful {
             return Err(ClientError::Ambiguous(self.ambiguity()));
         }
         if self.patience.is_spent(at.now) {
@@ -106,10 +125,22 @@ impl Star {
         &self,
         name: &str,
         request: Request,
-        is_repeatable: bool,
+        repeat: Repeat,
+    ) -> Result<Answer, ClientError> {
+        let patience = Patience::new(self.retry_budget_us);
+        self.request_within(patience, name, request, repeat).await
+    }
+
+    /// The same, with what is left of a patience.
+    pub(crate) async fn request_within(
+        &self,
+        patience: Patience,
+        name: &str,
+        request: Request,
+        repeat: Repeat,
     ) -> Result<Answer, ClientError> {
         match self
-            .ask(name, None, Ask::Request(request), is_repeatable)
+            .ask(patience, name, None, (Ask::Request(request), repeat))
             .await?
         {
             Reply::Answer(answer) => Ok(answer),
@@ -117,16 +148,15 @@ impl Star {
         }
     }
 
-    /// Asks at one address, whatever redirects say.
+    /// Asks something that changes nothing at one address, whatever redirects say.
     pub(crate) async fn request_at(
         &self,
         address: &str,
         request: Request,
     ) -> Result<Answer, ClientError> {
-        match self
-            .ask("", Some(address), Ask::Request(request), true)
-            .await?
-        {
+        let patience = Patience::new(self.retry_budget_us);
+        let asked = (Ask::Request(request), Repeat::Asks);
+        match self.ask(patience, "", Some(address), asked).await? {
             Reply::Answer(answer) => Ok(answer),
             Reply::Ack(_) => Err(unfit_answer()),
         }
@@ -139,11 +169,13 @@ impl Star {
         batch: EncodedBatch,
     ) -> Result<Ack, ClientError> {
         let name = append.stream.to_string();
-        let is_repeatable = append.writer.is_some();
-        match self
-            .ask(&name, None, Ask::Append(append, batch), is_repeatable)
-            .await?
-        {
+        let repeat = match append.writer {
+            Some(_) => Repeat::Harmless,
+            None => Repeat::Harmful,
+        };
+        let patience = Patience::new(self.retry_budget_us);
+        let asked = (Ask::Append(append, batch), repeat);
+        match self.ask(patience, &name, None, asked).await? {
             Reply::Ack(ack) => Ok(ack),
             Reply::Answer(_) => Err(unfit_answer()),
         }
@@ -151,14 +183,14 @@ impl Star {
 
     async fn ask(
         &self,
+        patience: Patience,
         name: &str,
         fixed: Option<&str>,
-        ask: Ask,
-        is_repeatable: bool,
+        (ask, repeat): (Ask, Repeat),
     ) -> Result<Reply, ClientError> {
         let mut attempts = Attempts {
-            patience: Patience::new(self.retry_budget_us),
-            is_repeatable,
+            patience,
+            repeat,
             in_doubt: false,
             last: None,
         };
@@ -203,7 +235,9 @@ impl Star {
         }
         let target = holder(&refusal).map(|address| address.map(str::to_owned));
         let after = after_us(&refusal);
-        attempts.in_doubt |= !refusal.clean;
+        if !refusal.clean {
+            attempts.begin_doubt();
+        }
         attempts.last = Some(refusal);
         attempts.patience.begin(at.now);
         let is_known = matches!(target, Some(Some(_)));
@@ -227,7 +261,7 @@ impl Star {
             }
             ControlError::Handshake(failure) => return Err(ClientError::Handshake(failure)),
             ControlError::Unresolvable { .. } | ControlError::NotSent => {}
-            ControlError::Unanswered => attempts.in_doubt = true,
+            ControlError::Unanswered => attempts.begin_doubt(),
         }
         attempts.after_silence(self.source.moment())
     }
@@ -243,4 +277,25 @@ struct Next {
 pub(crate) fn unfit_answer() -> ClientError {
     let message = "the star answered a request with an answer of another kind";
     ClientError::Refused(Refusal::new(Code::Internal, message))
+}
+
+pub(crate) fn bucket(answer: Answer) -> Result<(BucketInfo, bool), ClientError> {
+    match answer {
+        Answer::Bucket { info, created } => Ok((info, created)),
+        _ => Err(unfit_answer()),
+    }
+}
+
+pub(crate) fn stream(answer: Answer) -> Result<(StreamInfo, bool), ClientError> {
+    match answer {
+        Answer::Stream { info, created } => Ok((info, created)),
+        _ => Err(unfit_answer()),
+    }
+}
+
+pub(crate) fn deleted(answer: Answer) -> Result<(), ClientError> {
+    match answer {
+        Answer::Deleted => Ok(()),
+        _ => Err(unfit_answer()),
+    }
 }

@@ -41,6 +41,7 @@
 //! - Frames: `nova-proto`. Connections and names: the `driver` of this crate.
 
 pub mod batcher;
+pub mod change;
 pub mod cursor;
 pub mod fenced;
 pub mod handshake;

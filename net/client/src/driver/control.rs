@@ -9,6 +9,8 @@
 //! # Invariants
 //! - A request that never left is told apart from one without an answer.
 //! - At most the window of the lane is unanswered; as many more wait in the mailbox.
+//! - A lane on which an answer is owed for longer than the star may be silent is taken for lost.
+//!   Moves of streams are left out: they end by themselves, and may take longer than that.
 
 use crate::core::HandshakeFailure;
 use crate::driver::dialer::DialError;
@@ -21,7 +23,9 @@ use nova_proto::RequestId;
 use nova_proto::client::{ControlEvent, ControlLane};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 /// Addresses with a lane; beyond, those whose task has ended are dropped.
 const LANES_MAX: usize = 1024;
@@ -58,6 +62,13 @@ type Outcome = Result<Result<Reply, Refusal>, ControlError>;
 struct Call {
     ask: Ask,
     reply: oneshot::Sender<Outcome>,
+}
+
+/// A call that left.
+struct Waiting {
+    reply: oneshot::Sender<Outcome>,
+    /// When its answer is overdue.
+    until: Option<Instant>,
 }
 
 /// The control lanes of a client.
@@ -108,42 +119,73 @@ impl Controls {
         }
         let (lane, mailbox) = mpsc::channel(CONTROL_WINDOW_REQUESTS);
         lanes.insert(address.to_owned(), lane.clone());
-        tokio::spawn(run(pipe, mailbox));
+        let silence_max = Duration::from_micros(star.silence_us_max);
+        tokio::spawn(run(pipe, mailbox, silence_max));
         Ok(lane)
     }
 }
 
-async fn run(mut pipe: Pipe<ControlLane>, mut mailbox: mpsc::Receiver<Call>) {
-    let mut waiting: BTreeMap<RequestId, oneshot::Sender<Outcome>> = BTreeMap::new();
+/// Whether the star may take longer over it than it may be silent.
+fn is_long(ask: &Ask) -> bool {
+    match ask {
+        Ask::Request(
+            Request::Drain { .. }
+            | Request::Undrain { .. }
+            | Request::Rebalance
+            | Request::HandOff { .. },
+        ) => true,
+        Ask::Request(_) | Ask::Append(..) => false,
+    }
+}
+
+/// Waits until an answer is overdue.
+async fn overdue(waiting: &BTreeMap<RequestId, Waiting>) {
+    match waiting.values().filter_map(|call| call.until).min() {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn run(
+    mut pipe: Pipe<ControlLane>,
+    mut mailbox: mpsc::Receiver<Call>,
+    silence_max: Duration,
+) {
+    let mut waiting: BTreeMap<RequestId, Waiting> = BTreeMap::new();
     loop {
         let has_room = pipe.lane.window_free() > 0;
         tokio::select! {
             call = mailbox.recv(), if has_room => match call {
                 Some(Call { ask, reply }) => {
+                    let until = (!is_long(&ask)).then(|| Instant::now() + silence_max);
                     let id = match &ask {
                         Ask::Request(request) => pipe.lane.request(request),
                         Ask::Append(append, batch) => pipe.lane.append_once(append, batch),
                     };
-                    waiting.insert(id, reply);
+                    waiting.insert(id, Waiting { reply, until });
                 }
                 None => break,
             },
             turned = pipe.turn() => if turned == Err(Lost) {
                 break;
             },
+            () = overdue(&waiting) => {
+                tracing::debug!("a star that lives owes an answer for too long");
+                break;
+            }
         }
         while let Some(event) = pipe.lane.poll_event() {
             let (id, outcome) = match event {
                 ControlEvent::Answered(id, answer) => (id, answer.map(Reply::Answer)),
                 ControlEvent::AppendedOnce(id, ack) => (id, ack.map(Reply::Ack)),
             };
-            if let Some(reply) = waiting.remove(&id) {
+            if let Some(Waiting { reply, .. }) = waiting.remove(&id) {
                 // Whoever asked may have stopped waiting.
                 let _ = reply.send(Ok(outcome));
             }
         }
     }
-    for (_, reply) in waiting {
+    for (_, Waiting { reply, .. }) in waiting {
         let _ = reply.send(Err(ControlError::Unanswered));
     }
 }

@@ -42,6 +42,17 @@ pub struct Knobs {
     pub refuse: Vec<nova_model::Refusal>,
     /// Break the connection of the next requests, after they were done and in place of an answer.
     pub break_requests: u32,
+    /// Lose the next fences, changes of settings and deletions with their connections, one after
+    /// another: whether each is done before that.
+    pub lose: std::collections::VecDeque<bool>,
+    /// Somebody fences every stream like this right after the next of these losses.
+    pub fence_after_loss: Option<nova_model::FencingToken>,
+    /// Fences, changes of settings and deletions that were done.
+    pub changes: u32,
+    /// Answer no request at all.
+    pub answers_no_request: bool,
+    /// Requests taken.
+    pub requests: u32,
     /// Answer no append at all.
     pub is_silent: bool,
     /// Break a reader after each this many batches.

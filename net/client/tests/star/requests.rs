@@ -57,6 +57,7 @@ impl Served {
                 })
             }
             Request::DeleteStream { name } => {
+                streams.get(&name)?;
                 streams.streams.remove(&name);
                 drop(streams);
                 self.shared.changed.send_modify(|count| *count += 1);
@@ -68,6 +69,22 @@ impl Served {
                     info,
                     created: false,
                 })
+            }
+            Request::ReconfigureStream { name, change } => {
+                let stream = streams.get(&name)?;
+                stream.settings = stream.settings.changed_by(&change);
+                let (info, created) = (stream.info(&name), false);
+                Ok(Answer::Stream { info, created })
+            }
+            Request::Fence {
+                name,
+                token,
+                conditions,
+            } => {
+                let stream = streams.get(&name)?;
+                stream.conditions(&conditions)?;
+                stream.fence = token;
+                Ok(Answer::Fenced { tail: stream.tail })
             }
             other => {
                 let count = streams.streams.len() as u64;

@@ -3,7 +3,8 @@
 use super::{CORES, Shared};
 use bytes::Bytes;
 use nova_model::request::{
-    AppendOpen, AppendOpened, OneShotAppend, ReadOpen, ReadOpened, ReadStart, SessionAppend,
+    AppendOpen, AppendOpened, OneShotAppend, ReadOpen, ReadOpened, ReadStart, Request,
+    SessionAppend,
 };
 use nova_model::{
     Code, Conditions, EncodedBatch, Epoch, Facts, Refusal, SequenceNumber, StreamName, WriterStamp,
@@ -138,20 +139,63 @@ impl Served {
                 }
             }
             Input::EndAppend | Input::EndRead => {}
-            Input::Request(id, request) => {
-                let answer = self.answer(request);
-                let mut knobs = self.shared.knobs.lock().expect("knobs");
-                if knobs.break_requests > 0 {
-                    knobs.break_requests -= 1;
-                    return false;
-                }
-                drop(knobs);
-                self.lane.answered(id, &answer);
-            }
+            Input::Request(id, request) => return self.request(id, request),
             Input::AppendOnce(id, append, batch) => return self.append_once(id, append, batch),
             Input::OpenRead(open) => self.open_read(open),
         }
         true
+    }
+
+    fn request(&mut self, id: RequestId, request: Request) -> bool {
+        let is_change = matches!(
+            request,
+            Request::Fence { .. }
+                | Request::ReconfigureStream { .. }
+                | Request::ReconfigureBucket { .. }
+                | Request::DeleteStream { .. }
+                | Request::DeleteBucket { .. }
+        );
+        let mut knobs = self.shared.knobs.lock().expect("knobs");
+        knobs.requests += 1;
+        let is_silent = knobs.answers_no_request;
+        let loss = is_change.then(|| knobs.lose.pop_front()).flatten();
+        drop(knobs);
+        if loss == Some(false) {
+            self.fence_after_loss();
+            return false;
+        }
+        let answer = self.answer(request);
+        let changes = u32::from(is_change && answer.is_ok());
+        self.shared.knobs.lock().expect("knobs").changes += changes;
+        if loss.is_some() {
+            self.fence_after_loss();
+            return false;
+        }
+        let mut knobs = self.shared.knobs.lock().expect("knobs");
+        if knobs.break_requests > 0 {
+            knobs.break_requests -= 1;
+            return false;
+        }
+        drop(knobs);
+        if !is_silent {
+            self.lane.answered(id, &answer);
+        }
+        true
+    }
+
+    fn fence_after_loss(&self) {
+        let token = self
+            .shared
+            .knobs
+            .lock()
+            .expect("knobs")
+            .fence_after_loss
+            .take();
+        if let Some(token) = token {
+            for stream in self.shared.streams.borrow_mut().streams.values_mut() {
+                stream.fence = token.clone();
+            }
+        }
     }
 
     fn append_once(&mut self, id: RequestId, append: OneShotAppend, batch: EncodedBatch) -> bool {

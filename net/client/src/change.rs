@@ -1,0 +1,416 @@
+//! Fences, settings and deletions: requests whose second application could undo what others did
+//! since the first.
+//!
+//! # Invariants
+//! - None of them is repeated but by the rule of [`crate::core::change`].
+//!
+//! # Not here
+//! - Requests whose repeat changes nothing: [`crate::star`] repeats them.
+
+use crate::core::Ambiguity;
+use crate::core::change::{Attempt, Seen, Verdict, judge};
+use crate::core::retry::Patience;
+use crate::error::ClientError;
+use crate::star::{Repeat, Star, bucket, deleted, stream, unfit_answer};
+use nova_model::request::{Answer, BucketInfo, Request, StreamInfo};
+use nova_model::settings::{BucketSettings, EffectiveSettings, StreamSettings};
+use nova_model::{
+    BucketName, Code, Conditions, Facts, FencingToken, Position, Refusal, SequenceNumber, StreamId,
+    StreamName, Timestamp,
+};
+
+/// A request that is preceded by a look.
+pub(crate) trait Change {
+    /// What a look finds.
+    type State;
+    /// What it brings.
+    type Done;
+
+    fn look(
+        &self,
+        star: &Star,
+        patience: Patience,
+    ) -> impl Future<Output = Result<Self::State, ClientError>> + Send;
+
+    /// Sends it once.
+    fn send(
+        &self,
+        star: &Star,
+        patience: Patience,
+        before: &Self::State,
+    ) -> impl Future<Output = Result<Self::Done, ClientError>> + Send;
+
+    fn seen(&self, before: &Self::State, now: &Self::State) -> Seen;
+
+    /// What it brought, as a later look tells it.
+    fn done(&self, now: Self::State) -> Self::Done;
+
+    /// Whether a refusal means that the look was too old.
+    fn is_overtaken(&self, _: &ClientError) -> bool {
+        false
+    }
+
+    /// What is there instead.
+    fn told(&self, now: &Self::State) -> Ambiguity;
+}
+
+/// Looks, sends, and looks again where the answer was lost.
+pub(crate) async fn carry_out<C: Change>(star: &Star, change: &C) -> Result<C::Done, ClientError> {
+    let mut patience = Patience::new(star.retry_budget_us);
+    let mut before = change.look(star, patience).await?;
+    let mut doubt: Option<ClientError> = None;
+    loop {
+        let error = match change.send(star, patience, &before).await {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        let attempt = match error.is_clean() {
+            true if change.is_overtaken(&error) => Attempt::Overtaken,
+            true => Attempt::Refused,
+            false => Attempt::Doubtful,
+        };
+        if attempt == Attempt::Doubtful {
+            doubt = Some(error.clone());
+        }
+        if attempt == Attempt::Refused && doubt.is_none() {
+            return Err(error);
+        }
+        patience.begin(star.source.now());
+        let now = match change.look(star, patience).await {
+            Ok(now) => now,
+            Err(blind) => return Err(doubt.unwrap_or(blind)),
+        };
+        match judge(attempt, doubt.is_some(), change.seen(&before, &now)) {
+            Verdict::Done => return Ok(change.done(now)),
+            Verdict::Refused => return Err(error),
+            Verdict::Ambiguous => {
+                return Err(ClientError::Ambiguous(Box::new(change.told(&now))));
+            }
+            Verdict::Again => {}
+            Verdict::Anew => before = now,
+        }
+        let at = star.source.moment();
+        if patience.is_spent(at.now) {
+            return Err(doubt.unwrap_or(error));
+        }
+        let next = patience.next_attempt(at, None);
+        tokio::time::sleep_until(star.source.time_of(next)).await;
+    }
+}
+
+async fn stream_info(
+    star: &Star,
+    patience: Patience,
+    name: &StreamName,
+) -> Result<StreamInfo, ClientError> {
+    let request = Request::DescribeStream { name: name.clone() };
+    let at = name.to_string();
+    let answer = star.request_within(patience, &at, request, Repeat::Asks);
+    Ok(stream(answer.await?)?.0)
+}
+
+async fn bucket_info(
+    star: &Star,
+    patience: Patience,
+    name: &BucketName,
+) -> Result<BucketInfo, ClientError> {
+    let request = Request::DescribeBucket { name: name.clone() };
+    let answer = star.request_within(patience, name.as_str(), request, Repeat::Asks);
+    Ok(bucket(answer.await?)?.0)
+}
+
+/// What is there, or `None` if it is not found.
+fn found<T>(looked: Result<T, ClientError>, missing: Code) -> Result<Option<T>, ClientError> {
+    match looked {
+        Ok(info) => Ok(Some(info)),
+        Err(ClientError::Refused(refusal)) if refusal.code == missing => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn told_stream(info: &StreamInfo, refusal: Refusal) -> Ambiguity {
+    Ambiguity {
+        stream_id: Some(info.id),
+        since: info.tail.sequence,
+        refusal: Some(refusal),
+    }
+}
+
+fn told_nothing(refusal: Refusal) -> Ambiguity {
+    Ambiguity {
+        stream_id: None,
+        since: SequenceNumber(0),
+        refusal: Some(refusal),
+    }
+}
+
+/// A fence.
+pub(crate) struct Fence {
+    pub(crate) name: StreamName,
+    pub(crate) token: FencingToken,
+    pub(crate) conditions: Conditions,
+}
+
+impl Change for Fence {
+    type State = StreamInfo;
+    type Done = Position;
+
+    async fn look(&self, star: &Star, patience: Patience) -> Result<StreamInfo, ClientError> {
+        stream_info(star, patience, &self.name).await
+    }
+
+    async fn send(
+        &self,
+        star: &Star,
+        patience: Patience,
+        before: &StreamInfo,
+    ) -> Result<Position, ClientError> {
+        let held = self.conditions.fence.as_ref().unwrap_or(&before.fence);
+        let request = Request::Fence {
+            name: self.name.clone(),
+            token: self.token.clone(),
+            conditions: Conditions {
+                fence: Some(held.clone()),
+                match_sequence: self.conditions.match_sequence,
+            },
+        };
+        let name = self.name.to_string();
+        let sent = star.request_within(patience, &name, request, Repeat::Harmful);
+        match sent.await? {
+            Answer::Fenced { tail } => Ok(tail),
+            _ => Err(unfit_answer()),
+        }
+    }
+
+    fn seen(&self, before: &StreamInfo, now: &StreamInfo) -> Seen {
+        match (before.id == now.id, &now.fence) {
+            (true, token) if *token == self.token => Seen::Done,
+            (true, token) if *token == before.fence => Seen::Before,
+            _ => Seen::Other,
+        }
+    }
+
+    fn done(&self, now: StreamInfo) -> Position {
+        now.tail
+    }
+
+    fn is_overtaken(&self, error: &ClientError) -> bool {
+        let code = error.refusal().map(|refusal| refusal.code);
+        self.conditions.fence.is_none() && code == Some(Code::Fenced)
+    }
+
+    fn told(&self, now: &StreamInfo) -> Ambiguity {
+        let message = match now.fence.is_none() {
+            true => "no fencing token is installed; this one may have been".to_owned(),
+            false => format!("'{}' is installed; this token may have been", now.fence),
+        };
+        let facts = Facts::Token(now.fence.to_string());
+        told_stream(now, Refusal::new(Code::Fenced, message).with(facts))
+    }
+}
+
+/// A change of a stream's settings.
+pub(crate) struct Reconfigure {
+    pub(crate) name: StreamName,
+    pub(crate) change: StreamSettings,
+}
+
+impl Change for Reconfigure {
+    type State = StreamInfo;
+    type Done = StreamInfo;
+
+    async fn look(&self, star: &Star, patience: Patience) -> Result<StreamInfo, ClientError> {
+        stream_info(star, patience, &self.name).await
+    }
+
+    async fn send(
+        &self,
+        star: &Star,
+        patience: Patience,
+        _: &StreamInfo,
+    ) -> Result<StreamInfo, ClientError> {
+        let (name, change) = (self.name.clone(), self.change);
+        let at = name.to_string();
+        let request = Request::ReconfigureStream { name, change };
+        let sent = star.request_within(patience, &at, request, Repeat::Harmful);
+        Ok(stream(sent.await?)?.0)
+    }
+
+    fn seen(&self, before: &StreamInfo, now: &StreamInfo) -> Seen {
+        if before.id != now.id {
+            Seen::Other
+        } else if now.settings == laid_over(now.settings, &self.change) {
+            Seen::Done
+        } else if now.settings == before.settings {
+            Seen::Before
+        } else {
+            Seen::Other
+        }
+    }
+
+    fn done(&self, now: StreamInfo) -> StreamInfo {
+        now
+    }
+
+    fn told(&self, now: &StreamInfo) -> Ambiguity {
+        let message = "the settings were changed by somebody else meanwhile";
+        told_stream(now, Refusal::new(Code::Unavailable, message))
+    }
+}
+
+/// Settings in force, with those that were said laid over them.
+fn laid_over(settings: EffectiveSettings, change: &StreamSettings) -> EffectiveSettings {
+    let said = EffectiveSettings::resolve(change, &StreamSettings::default());
+    EffectiveSettings {
+        policy: change.policy.map_or(settings.policy, |_| said.policy),
+        retention: change
+            .retention
+            .map_or(settings.retention, |_| said.retention),
+        timestamps: change
+            .timestamps
+            .map_or(settings.timestamps, |_| said.timestamps),
+        timestamps_uncapped: change
+            .timestamps_uncapped
+            .map_or(settings.timestamps_uncapped, |_| said.timestamps_uncapped),
+        delete_on_empty_s: change
+            .delete_on_empty_s
+            .map_or(settings.delete_on_empty_s, |_| said.delete_on_empty_s),
+    }
+}
+
+/// New settings of a bucket.
+pub(crate) struct ReconfigureBucket {
+    pub(crate) name: BucketName,
+    pub(crate) settings: BucketSettings,
+}
+
+impl Change for ReconfigureBucket {
+    type State = BucketInfo;
+    type Done = BucketInfo;
+
+    async fn look(&self, star: &Star, patience: Patience) -> Result<BucketInfo, ClientError> {
+        bucket_info(star, patience, &self.name).await
+    }
+
+    async fn send(
+        &self,
+        star: &Star,
+        patience: Patience,
+        _: &BucketInfo,
+    ) -> Result<BucketInfo, ClientError> {
+        let request = Request::ReconfigureBucket {
+            name: self.name.clone(),
+            settings: self.settings,
+        };
+        let sent = star.request_within(patience, self.name.as_str(), request, Repeat::Harmful);
+        Ok(bucket(sent.await?)?.0)
+    }
+
+    fn seen(&self, before: &BucketInfo, now: &BucketInfo) -> Seen {
+        if before.created != now.created {
+            Seen::Other
+        } else if now.settings == self.settings {
+            Seen::Done
+        } else if now.settings == before.settings {
+            Seen::Before
+        } else {
+            Seen::Other
+        }
+    }
+
+    fn done(&self, now: BucketInfo) -> BucketInfo {
+        now
+    }
+
+    fn told(&self, _: &BucketInfo) -> Ambiguity {
+        let message = "the settings were changed by somebody else meanwhile";
+        told_nothing(Refusal::new(Code::Unavailable, message))
+    }
+}
+
+/// The deletion of a stream. One that is there under its name later is another one.
+pub(crate) struct Delete {
+    pub(crate) name: StreamName,
+}
+
+impl Change for Delete {
+    type State = Option<StreamId>;
+    type Done = ();
+
+    async fn look(&self, star: &Star, patience: Patience) -> Result<Self::State, ClientError> {
+        let looked = stream_info(star, patience, &self.name).await;
+        Ok(found(looked, Code::StreamNotFound)?.map(|info| info.id))
+    }
+
+    async fn send(
+        &self,
+        star: &Star,
+        patience: Patience,
+        _: &Self::State,
+    ) -> Result<(), ClientError> {
+        let name = self.name.clone();
+        let at = name.to_string();
+        let request = Request::DeleteStream { name };
+        let sent = star.request_within(patience, &at, request, Repeat::Harmful);
+        deleted(sent.await?)
+    }
+
+    fn seen(&self, before: &Self::State, now: &Self::State) -> Seen {
+        match now == before && now.is_some() {
+            true => Seen::Before,
+            false => Seen::Done,
+        }
+    }
+
+    fn done(&self, _: Self::State) {}
+
+    fn told(&self, now: &Self::State) -> Ambiguity {
+        Ambiguity {
+            stream_id: *now,
+            ..told_nothing(Refusal::new(Code::Unavailable, "the stream is there"))
+        }
+    }
+}
+
+/// The deletion of a bucket. One that is there under its name later is another one.
+pub(crate) struct DeleteBucket {
+    pub(crate) name: BucketName,
+}
+
+impl Change for DeleteBucket {
+    type State = Option<Timestamp>;
+    type Done = ();
+
+    async fn look(&self, star: &Star, patience: Patience) -> Result<Self::State, ClientError> {
+        let looked = bucket_info(star, patience, &self.name).await;
+        Ok(found(looked, Code::BucketNotFound)?.map(|info| info.created))
+    }
+
+    async fn send(
+        &self,
+        star: &Star,
+        patience: Patience,
+        _: &Self::State,
+    ) -> Result<(), ClientError> {
+        let name = self.name.clone();
+        let at = name.to_string();
+        let request = Request::DeleteBucket { name };
+        deleted(
+            star.request_within(patience, &at, request, Repeat::Harmful)
+                .await?,
+        )
+    }
+
+    fn seen(&self, before: &Self::State, now: &Self::State) -> Seen {
+        match now == before && now.is_some() {
+            true => Seen::Before,
+            false => Seen::Done,
+        }
+    }
+
+    fn done(&self, _: Self::State) {}
+
+    fn told(&self, _: &Self::State) -> Ambiguity {
+        told_nothing(Refusal::new(Code::Unavailable, "the bucket is there"))
+    }
+}

@@ -1,0 +1,145 @@
+//! Fences, settings and deletions whose answers are lost, with others who come in between.
+
+mod star;
+
+use nova_client::*;
+use star::TestStar;
+use std::time::Duration;
+
+/// A request is lost before it is done.
+const REQUEST: bool = false;
+/// A request is done, and its answer lost.
+const ANSWER: bool = true;
+/// Times that a request must have been sent until it was clearly asked anew.
+const SENDINGS: u32 = 3;
+
+async fn with_stream(star: &TestStar) -> (Client, StreamName) {
+    let client = Client::connect(star.config()).expect("a client");
+    let name = StreamName::parse("bucket/stream").expect("a legal name");
+    let made = client.ensure_stream(name.clone(), StreamSettings::default());
+    made.await.expect("a stream");
+    (client, name)
+}
+
+fn token(text: &str) -> FencingToken {
+    FencingToken::parse(text).expect("a legal token")
+}
+
+async fn fence(client: &Client, name: &StreamName, text: &str) -> Result<Position, ClientError> {
+    let conditions = Conditions::default();
+    client.fence(name.clone(), token(text), conditions).await
+}
+
+async fn installed(client: &Client, name: &StreamName) -> String {
+    let info = client.describe_stream(name.clone()).await;
+    info.expect("a stream").fence.to_string()
+}
+
+/// Seen before: a fence whose answer was lost with its star was sent again 5.5 s later, and took
+/// the stream back from whoever had fenced in between.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fence_whose_answer_is_lost_is_found_and_not_repeated() {
+    let star = TestStar::start();
+    let (client, name) = with_stream(&star).await;
+    fence(&client, &name, "old").await.expect("fenced");
+    star.knobs().lose.push_back(ANSWER);
+    let done = star.knobs().changes;
+    fence(&client, &name, "new").await.expect("it is there");
+    assert_eq!(star.knobs().changes, done + 1, "it was installed once");
+    assert_eq!(installed(&client, &name).await, "new");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fence_that_never_came_is_sent_again() {
+    let star = TestStar::start();
+    let (client, name) = with_stream(&star).await;
+    fence(&client, &name, "old").await.expect("fenced");
+    star.knobs().lose.extend([REQUEST, REQUEST, ANSWER]);
+    fence(&client, &name, "new").await.expect("fenced");
+    assert_eq!(installed(&client, &name).await, "new");
+    assert_eq!(star.knobs().changes, 2);
+    let conditions = Conditions {
+        fence: Some(token("new")),
+        match_sequence: Some(SequenceNumber(0)),
+    };
+    star.knobs().lose.extend([REQUEST, ANSWER]);
+    let fenced = client.fence(name.clone(), token("next"), conditions.clone());
+    fenced.await.expect("fenced");
+    star.knobs().lose.push_back(REQUEST);
+    let refused = client.fence(name.clone(), token("late"), conditions).await;
+    let error = refused.expect_err("the token is gone");
+    assert!(matches!(error, ClientError::Ambiguous(_)) || error.is_clean());
+    assert_eq!(installed(&client, &name).await, "next");
+}
+
+/// Whoever fences as soon as the first attempt is gone keeps the stream, whether it had arrived
+/// or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fence_never_takes_a_stream_back_from_whoever_came_in_between() {
+    for loss in [REQUEST, ANSWER] {
+        let star = TestStar::start();
+        let (client, name) = with_stream(&star).await;
+        fence(&client, &name, "old").await.expect("fenced");
+        let other = Client::connect(star.config()).expect("a client");
+        star.knobs().lose.push_back(loss);
+        star.knobs().fence_after_loss = Some(token("other"));
+        let error = fence(&client, &name, "new").await.expect_err("in between");
+        assert!(matches!(error, ClientError::Ambiguous(_)), "{error:?}");
+        let refusal = error.refusal().expect("what is there");
+        assert_eq!(refusal.facts, Facts::Token("other".to_owned()));
+        assert_eq!(installed(&other, &name).await, "other");
+        fence(&client, &name, "again")
+            .await
+            .expect("asked for anew");
+        assert_eq!(installed(&other, &name).await, "again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_and_deletions_are_done_once_whatever_is_lost() {
+    let star = TestStar::start();
+    let (client, name) = with_stream(&star).await;
+    let change = StreamSettings {
+        policy: Some(ProducerPolicy::Fenced),
+        ..StreamSettings::default()
+    };
+    star.knobs().lose.extend([REQUEST, ANSWER]);
+    let changed = client.reconfigure_stream(name.clone(), change).await;
+    let info = changed.expect("changed");
+    assert_eq!(info.settings.policy.value, ProducerPolicy::Fenced);
+    assert_eq!(star.knobs().changes, 1);
+    star.knobs().lose.extend([REQUEST, ANSWER]);
+    client.delete_stream(name.clone()).await.expect("deleted");
+    assert_eq!(star.knobs().changes, 2);
+    let again = client.delete_stream(name).await.expect_err("it is gone");
+    let code = again.refusal().map(|refusal| refusal.code);
+    assert!(again.is_clean() && code == Some(Code::StreamNotFound));
+}
+
+/// A star that lives and does not answer a request: it is taken for lost after the silence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_without_an_answer_is_asked_anew_after_the_silence() {
+    let star = TestStar::start();
+    let mut config = star.config();
+    config.silence_max = Duration::from_millis(600);
+    let client = Client::connect(config).expect("a client");
+    let (_, name) = with_stream(&star).await;
+    client.check_tail(name.clone()).await.expect("a tail");
+    star.knobs().answers_no_request = true;
+    let asked = star.knobs().requests;
+    let asking = tokio::spawn({
+        let name = name.clone();
+        async move { client.check_tail(name).await }
+    });
+    let asked_anew = async {
+        while star.knobs().requests < asked + SENDINGS {
+            tokio::task::yield_now().await;
+        }
+    };
+    let patience = Duration::from_secs(20);
+    let waited = tokio::time::timeout(patience, asked_anew).await;
+    waited.expect("it is asked anew");
+    star.knobs().answers_no_request = false;
+    let tail = tokio::time::timeout(patience, asking).await;
+    tail.expect("in time").expect("no panic").expect("a tail");
+}
