@@ -73,6 +73,7 @@ pub(crate) fn start(
         tls,
         asks: asks.to_vec(),
         metrics: Arc::clone(&metrics),
+        allow_origins: config.http_allow_origins.clone(),
     };
     Ok(Some(Http {
         thread: GatewayThread::start(seed).map_err(failed)?,

@@ -34,7 +34,7 @@ mod settings;
 pub(crate) mod shapes;
 mod star;
 mod stream;
-mod time_text;
+pub(crate) mod time_text;
 mod trial;
 
 pub use failure::Exit;
@@ -53,7 +53,8 @@ Exit codes:
   3    the star refused, and nothing was applied
   4    no star could be reached
   5    it is not known whether it was applied
-  6    what came back is not what was sent (nova try)
+  6    what came back is not what was sent (nova try, nova bench)
+  7    what was measured does not keep a bound (nova bench goals)
   10   the data directory can't be used
   11   this machine can't run a star
   12   a UDP port can't be taken

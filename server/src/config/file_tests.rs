@@ -27,6 +27,7 @@ fn every_flag_has_a_key_of_the_same_name() {
         tls-names = ["a.example", "b.example"]
         http = "off"
         http-plain = false
+        http-allow-origin = ["https://app.example"]
         spin-us = 20
         idle-timeout = "90s"
     "#;
@@ -46,6 +47,7 @@ fn every_flag_has_a_key_of_the_same_name() {
         tls_names: Some(vec!["a.example".to_owned(), "b.example".to_owned()]),
         http: Some(HttpListen::Off),
         http_plain: Some(false),
+        http_allow_origin: Some(vec!["https://app.example".to_owned()]),
         spin_us: Some(20),
     };
     assert_eq!(parsed(text).unwrap(), expected);

@@ -59,6 +59,8 @@ pub struct ServeConfig {
     pub tls_names: Vec<String>,
     /// Where HTTP is served; nowhere if there is none.
     pub http: Option<HttpConfig>,
+    /// Origins whose web pages may ask over HTTP; `*` is all of them.
+    pub http_allow_origins: Vec<String>,
     /// How long an idle core spins before it sleeps, in microseconds.
     pub spin_us: u64,
 }

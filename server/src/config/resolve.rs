@@ -102,6 +102,9 @@ pub struct ServeSettings {
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     #[arg(value_name = "true|false")]
     pub http_plain: Option<bool>,
+    /// Origin whose web pages may ask over HTTP, or *; repeat it or separate them by commas
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    pub http_allow_origin: Option<Vec<String>>,
     /// Microseconds that an idle core spins before it sleeps, at most 1000 [default: 0]
     #[arg(long, value_name = "US")]
     pub spin_us: Option<u64>,
@@ -139,6 +142,7 @@ impl ServeSettings {
             tls_names: self.tls_names.or(other.tls_names),
             http: self.http.or(other.http),
             http_plain: self.http_plain.or(other.http_plain),
+            http_allow_origin: self.http_allow_origin.or(other.http_allow_origin),
             spin_us: self.spin_us.or(other.spin_us),
         }
     }
@@ -185,6 +189,7 @@ pub fn resolve(said: ServeSettings) -> Result<ServeConfig, ConfigError> {
         idle_us,
         tls_names,
         http: http::resolve(said.http, said.http_plain.unwrap_or(false), port),
+        http_allow_origins: said.http_allow_origin.unwrap_or_default(),
         spin_us,
     })
 }

@@ -29,6 +29,7 @@ fn all_defaults_are_explicit() {
             listen: "127.0.0.1:7380".parse().unwrap(),
             is_plain: true,
         }),
+        http_allow_origins: Vec::new(),
         spin_us: 0,
     };
     assert_eq!(resolve(ServeSettings::default()), Ok(expected));

@@ -237,7 +237,7 @@ fn one<T>(header: Option<T>, body: Option<T>, field: &str) -> Result<Option<T>, 
     }
 }
 
-fn text(headers: &HeaderMap, name: &str) -> Result<Option<String>, Refused> {
+pub(crate) fn text(headers: &HeaderMap, name: &str) -> Result<Option<String>, Refused> {
     let mut all = headers.get_all(name).iter();
     let Some(value) = all.next() else {
         return Ok(None);

@@ -28,6 +28,8 @@ use tokio::time::timeout;
 pub(crate) const PIECE_BYTES: usize = 16 * 1024;
 /// Window of zstd that is undone: 8 MiB, what the format asks every decoder for.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+/// Bytes of a refused body that are taken.
+const WASTE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// When memory is worth another try.
 const MEMORY_AFTER_US: u64 = 1_000_000;
 
@@ -55,15 +57,18 @@ pub(crate) async fn read(
     let encoding = Encoding::of(headers)?;
     let hint = body.size_hint().lower();
     if hint > HTTP_BODY_BYTES_MAX as u64 {
+        waste(body);
         return Err(too_large(hint));
     }
+    let mut body = body;
     let patience = Duration::from_micros(HTTP_BODY_US);
-    let collected = timeout(patience, collect(gateway, body)).await;
-    let (bytes, mut memory) = collected.map_err(|_| {
+    let collected = timeout(patience, collect(gateway, &mut body)).await;
+    let collected = collected.map_err(|_| {
         let seconds = HTTP_BODY_US / 1_000_000;
         let message = format!("the body did not arrive within {seconds} s");
         Refused::form_as(StatusCode::REQUEST_TIMEOUT, "body", message).with_retry()
-    })??;
+    })?;
+    let (bytes, mut memory) = collected.inspect_err(|_| waste(body))?;
     let bytes = match encoding {
         Encoding::None => bytes,
         encoding => {
@@ -79,14 +84,38 @@ pub(crate) async fn read(
     })
 }
 
+/// Takes the rest of a body that was refused, within bounds: a client that is still sending would
+/// see a broken connection instead of the answer.
+fn waste(mut body: Body) {
+    if body.is_end_stream() {
+        return;
+    }
+    tokio::spawn(async move {
+        let mut left = WASTE_BYTES_MAX;
+        let taken = async {
+            while let Some(Ok(frame)) =
+                poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await
+            {
+                let bytes = frame.into_data().map_or(0, |data| data.len());
+                left = left.saturating_sub(bytes);
+                if left == 0 {
+                    break;
+                }
+            }
+        };
+        // What takes longer loses its connection, as any body does.
+        let _in_time = timeout(Duration::from_micros(HTTP_BODY_US), taken).await;
+    });
+}
+
 async fn collect(
     gateway: &Gateway,
-    mut body: Body,
+    body: &mut Body,
 ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Refused> {
     let mut bytes = BytesMut::new();
     let mut memory: Option<OwnedSemaphorePermit> = None;
     loop {
-        let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+        let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await;
         let data = match frame {
             None => return Ok((bytes.freeze(), memory)),
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),

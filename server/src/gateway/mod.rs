@@ -26,11 +26,13 @@ mod bytes;
 mod connections;
 mod cores;
 mod document;
+mod durable;
 mod events;
 mod form;
 mod health;
 mod listen;
 mod object;
+mod origins;
 mod page;
 mod read;
 mod records;
@@ -70,6 +72,8 @@ pub(crate) struct GatewaySeed {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) asks: Vec<AskSender>,
     pub(crate) metrics: Arc<Metrics>,
+    /// Origins whose pages may ask; `*` is all of them.
+    pub(crate) allow_origins: Vec<String>,
 }
 
 /// The running gateway.
@@ -85,7 +89,12 @@ impl GatewayThread {
     pub(crate) fn start(seed: GatewaySeed) -> io::Result<GatewayThread> {
         let cores = Arc::new(Cores::new(seed.asks));
         let (stop, stopping) = watch::channel(false);
-        let gateway = Gateway::new(Arc::clone(&cores), seed.metrics, stopping);
+        let gateway = Gateway::new(
+            Arc::clone(&cores),
+            seed.metrics,
+            seed.allow_origins,
+            stopping,
+        );
         let (ended_in, ended) = flume::bounded(1);
         let (listener, tls) = (seed.listener, seed.tls);
         listener.set_nonblocking(true)?;

@@ -1,23 +1,23 @@
 //! Which path is whose, and what every request goes through first.
 //!
 //! # Invariants
-//! - Every route stands in the OpenAPI document, since one call adds it to both.
+//! - Every route stands in the OpenAPI document, since one call adds it to both; but for those of
+//!   the Durable Streams protocol, which has its own.
 //! - Paths are matched as they came: `%2F` in a key parts nothing.
 
 use super::append::{HEADER_PREFIX, HEADERS};
 use super::refuse::Refused;
 use super::state::Gateway;
-use super::{admin, append, buckets, document, health, records, streams, whole};
+use super::{admin, append, buckets, document, durable, health, records, streams, whole};
 use crate::config::nearest::nearest;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 use bytes::Bytes;
 use nova_model::limits::{HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MAX, HTTP_TARGET_BYTES_MAX};
-use nova_model::{Code, Refusal};
 use std::time::Instant;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
@@ -35,6 +35,7 @@ pub(crate) fn router(gateway: Gateway) -> Router {
     let document = move || async move { json_document(document) };
     router
         .route(DOCUMENT, get(document))
+        .route(durable::ROUTE, any(durable::serve))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn_with_state(gateway.clone(), check))
@@ -107,10 +108,14 @@ async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> 
     let target = request.uri().path_and_query();
     let checked = check_target(target.map_or(0, |target| target.as_str().len()))
         .and_then(|()| check_headers(request.headers()))
-        .and_then(|()| check_origin(request.headers()));
+        .and_then(|()| gateway.origins.check(request.headers()));
     match checked {
-        Ok(()) => {
-            let mut response = next.run(request).await;
+        Ok(asker) => {
+            let mut response = match asker.preflight(request.method(), request.headers()) {
+                Some(response) => response,
+                None => next.run(request).await,
+            };
+            asker.show(&mut response);
             if gateway.is_stopping() {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
@@ -161,20 +166,6 @@ fn check_headers(headers: &HeaderMap) -> Result<(), Refused> {
         }
     }
     Ok(())
-}
-
-/// Refuses what a web page of another site sends through its visitor's browser.
-fn check_origin(headers: &HeaderMap) -> Result<(), Refused> {
-    let Some(origin) = headers.get(header::ORIGIN) else {
-        return Ok(());
-    };
-    let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
-    let site = origin.as_bytes().splitn(2, |&byte| byte == b'/').nth(1);
-    if site.and_then(|rest| rest.strip_prefix(b"/")) == host && host.is_some() {
-        return Ok(());
-    }
-    let message = "a page of another site may not ask";
-    Err(Refusal::new(Code::PermissionDenied, message).into())
 }
 
 /// Counts the request and its time.

@@ -2,6 +2,8 @@
 
 use super::body::PIECE_BYTES;
 use super::cores::Cores;
+use super::durable::Turns;
+use super::origins::Origins;
 use crate::metrics::Metrics;
 use nova_model::limits::HTTP_MEMORY_BYTES;
 use std::sync::Arc;
@@ -14,6 +16,9 @@ pub(crate) struct Gateway {
     pub(crate) metrics: Arc<Metrics>,
     /// Held while a bucket's settings are read, changed and written back.
     pub(crate) bucket_changes: Arc<Mutex<()>>,
+    pub(crate) origins: Arc<Origins>,
+    /// Whose turn it is to change a stream of the other protocol.
+    pub(crate) turns: Arc<Turns>,
     memory: Arc<Semaphore>,
     stopping: watch::Receiver<bool>,
 }
@@ -22,12 +27,15 @@ impl Gateway {
     pub(crate) fn new(
         cores: Arc<Cores>,
         metrics: Arc<Metrics>,
+        allow_origins: Vec<String>,
         stopping: watch::Receiver<bool>,
     ) -> Gateway {
         Gateway {
             cores,
             metrics,
             bucket_changes: Arc::default(),
+            origins: Arc::new(Origins::new(allow_origins)),
+            turns: Arc::default(),
             memory: Arc::new(Semaphore::new(HTTP_MEMORY_BYTES / PIECE_BYTES)),
             stopping,
         }
