@@ -22,6 +22,7 @@
 //! read S FROM [count N] [bytes N] [until N] [clamp]     FROM: N.., tail-N, time-US
 //! follow X S FROM | unfollow X
 //! hold | slow NUMBER (the index of that segment) | go | wait US [TIMES] | crash | power
+//! late FROM TO (mail between these cores) | timely
 //! flip NUMBER BYTE | unindex NUMBER | at CORE ACT | stop
 //! full | space | loaded | segments | fall OPTION VALUE (power cut, and a start with options)
 //! ```
@@ -34,17 +35,16 @@ use crate::disk::{Flight, SimDisk};
 use crate::node::{BootEnd, BootPlan, boot, reading};
 use crate::rng::Rng;
 use crate::words::{
-    ack_words, answer_words, batch, bucket, code_words, conditions, number, page, read_open,
-    records_words, settings_of, star_request, stream_name, terms,
+    ack_words, answer_words, batch, code_words, conditions, number, read_open, records_words,
+    request_of, stream_name, terms,
 };
 use nova_core::disk::{OpToken, SegmentFile};
 use nova_core::planted::PlantedBugs;
-use nova_core::{Caller, Event, ReaderKey, SessionKey, Shard};
-use nova_model::condition::{FencingToken, WriterStamp};
+use nova_core::{Caller, Event, PeerMessage, ReaderKey, SessionKey, Shard};
+use nova_model::condition::WriterStamp;
 use nova_model::placement::stream_home;
 use nova_model::request::{AppendOpen, OneShotAppend, Request, SessionAppend};
-use nova_model::settings::BucketSettings;
-use nova_model::{CoreId, SequenceNumber, StreamId, StreamName, WriterId};
+use nova_model::{CoreId, StreamId, StreamName, WriterId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Plays a scenario and compares all that was answered.
@@ -71,6 +71,9 @@ pub struct Script {
     is_held: bool,
     slow_index: Option<u64>,
     flights: VecDeque<(usize, OpToken, Flight)>,
+    /// The way between two cores on which mail is late, and what is on it.
+    late_way: Option<(usize, usize)>,
+    late_mail: VecDeque<PeerMessage>,
     answers: Vec<String>,
     at_core: Option<usize>,
 }
@@ -100,6 +103,8 @@ impl Script {
             is_held: false,
             slow_index: None,
             flights: VecDeque::new(),
+            late_way: None,
+            late_mail: VecDeque::new(),
             answers: Vec::new(),
             at_core: None,
         };
@@ -132,6 +137,10 @@ impl Script {
             ["stop"] => self.shards.iter_mut().for_each(Shard::stop),
             ["hold"] => self.is_held = true,
             ["slow", segment] => self.slow_index = Some(number(segment)),
+            ["late", from, to] => {
+                self.late_way = Some((number(from) as usize, number(to) as usize));
+            }
+            ["timely"] => self.deliver_late_mail(),
             ["go"] => (self.is_held, self.slow_index) = (false, None),
             ["wait", us, times @ ..] => {
                 for _ in 0..times.first().map_or(1, |times| number(times)) {
@@ -173,6 +182,13 @@ impl Script {
         let shards = self.shards.iter_mut();
         shards.for_each(|shard| shard.handle_timeout(now));
         self.settle();
+    }
+
+    fn deliver_late_mail(&mut self) {
+        let (from, to) = self.late_way.take().expect("mail was late");
+        for mail in std::mem::take(&mut self.late_mail) {
+            self.shards[to].handle_peer(CoreId(from as u16), mail);
+        }
     }
 
     fn file(&self, segment: &str) -> SegmentFile {
@@ -228,6 +244,8 @@ impl Script {
         self.sessions.clear();
         self.readers.clear();
         self.is_held = false;
+        self.late_way = None;
+        self.late_mail.clear();
     }
 
     fn next(&mut self) -> u64 {
@@ -316,7 +334,7 @@ impl Script {
     }
 
     fn request(&mut self, words: &[&str]) {
-        let request = self.request_of(words);
+        let request = request_of(words);
         let core = match &request {
             Request::CreateStream { name, .. }
             | Request::DescribeStream { name }
@@ -331,61 +349,6 @@ impl Script {
         let key = self.next();
         let fresh = StreamId(u128::from(key));
         self.shards[core].request(reading(self.now), Caller(key), request, fresh);
-    }
-
-    fn request_of(&self, words: &[&str]) -> Request {
-        let stream = |text: &&str| stream_name(text);
-        match words {
-            ["rebucket", name, rest @ ..] => Request::ReconfigureBucket {
-                name: bucket(name),
-                settings: BucketSettings {
-                    create_stream_on_append: rest.contains(&"auto"),
-                    defaults: settings_of(rest),
-                    ..BucketSettings::default()
-                },
-            },
-            ["bucket", name, rest @ ..] => Request::CreateBucket {
-                name: bucket(name),
-                settings: BucketSettings {
-                    create_stream_on_append: rest.contains(&"auto"),
-                    ..BucketSettings::default()
-                },
-                exclusive: rest.contains(&"exclusive"),
-            },
-            ["unbucket", name] => Request::DeleteBucket { name: bucket(name) },
-            ["buckets"] => Request::ListBuckets { page: page(&[]) },
-            ["create", name, rest @ ..] => Request::CreateStream {
-                name: stream(name),
-                settings: settings_of(rest),
-                exclusive: rest.contains(&"exclusive"),
-            },
-            ["set", name, rest @ ..] => Request::ReconfigureStream {
-                name: stream(name),
-                change: settings_of(rest),
-            },
-            ["describe", name] => Request::DescribeStream { name: stream(name) },
-            ["delete", name] => Request::DeleteStream { name: stream(name) },
-            ["tail", name] => Request::CheckTail { name: stream(name) },
-            ["fence", name, token, rest @ ..] => Request::Fence {
-                name: stream(name),
-                token: FencingToken::parse(token).expect("a good token"),
-                conditions: conditions(&terms(rest).1),
-            },
-            ["trim", name, first, rest @ ..] => Request::Trim {
-                name: stream(name),
-                first: SequenceNumber(number(first)),
-                conditions: conditions(&terms(rest).1),
-            },
-            ["handoff", name, to] => Request::HandOff {
-                name: stream(name),
-                to: CoreId(number(to) as u16),
-            },
-            ["list", name, rest @ ..] => Request::ListStreams {
-                bucket: bucket(name),
-                page: page(rest),
-            },
-            other => star_request(other),
-        }
     }
 
     /// Works until all shards are dry.
@@ -446,6 +409,9 @@ impl Script {
             Event::ReaderCredited(key) => return self.shards[core].credit_reader(key),
             Event::Peer(to, mail) => {
                 let from = CoreId(core as u16);
+                if self.late_way == Some((core, usize::from(to.0))) {
+                    return self.late_mail.push_back(mail);
+                }
                 return self.shards[usize::from(to.0)].handle_peer(from, mail);
             }
             Event::SessionOpened(key, opened) => {

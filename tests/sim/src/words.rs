@@ -8,7 +8,7 @@ use nova_model::names::BucketName;
 use nova_model::request::{
     Ack, Answer, CoreSet, Page, ReadLimits, ReadOpen, ReadStart, Request, StreamMove,
 };
-use nova_model::settings::{ProducerPolicy, Retention, StreamSettings};
+use nova_model::settings::{BucketSettings, ProducerPolicy, Retention, StreamSettings};
 use nova_model::{CoreId, StreamName, Timestamp};
 use nova_model::{EncodedBatch, Facts, Record, Refusal, SequenceNumber, StoredBatch};
 use std::collections::BTreeMap;
@@ -245,5 +245,69 @@ pub fn star_request(words: &[&str]) -> Request {
         ["rebalance"] => Request::Rebalance,
         ["status"] => Request::Status,
         other => panic!("{other:?} is not understood"),
+    }
+}
+
+/// A request.
+///
+/// # Panics
+/// If the words are none.
+pub(crate) fn request_of(words: &[&str]) -> Request {
+    match words {
+        ["rebucket", name, rest @ ..] => Request::ReconfigureBucket {
+            name: bucket(name),
+            settings: BucketSettings {
+                create_stream_on_append: rest.contains(&"auto"),
+                defaults: settings_of(rest),
+                ..BucketSettings::default()
+            },
+        },
+        ["bucket", name, rest @ ..] => Request::CreateBucket {
+            name: bucket(name),
+            settings: BucketSettings {
+                create_stream_on_append: rest.contains(&"auto"),
+                ..BucketSettings::default()
+            },
+            exclusive: rest.contains(&"exclusive"),
+        },
+        ["unbucket", name] => Request::DeleteBucket { name: bucket(name) },
+        ["buckets"] => Request::ListBuckets { page: page(&[]) },
+        ["create", name, rest @ ..] => Request::CreateStream {
+            name: stream_name(name),
+            settings: settings_of(rest),
+            exclusive: rest.contains(&"exclusive"),
+        },
+        ["set", name, rest @ ..] => Request::ReconfigureStream {
+            name: stream_name(name),
+            change: settings_of(rest),
+        },
+        ["describe", name] => Request::DescribeStream {
+            name: stream_name(name),
+        },
+        ["delete", name] => Request::DeleteStream {
+            name: stream_name(name),
+        },
+        ["tail", name] => Request::CheckTail {
+            name: stream_name(name),
+        },
+        ["fence", name, token, rest @ ..] => Request::Fence {
+            name: stream_name(name),
+            token: FencingToken::parse(token).expect("a good token"),
+            conditions: conditions(&terms(rest).1),
+        },
+        ["trim", name, first, rest @ ..] => Request::Trim {
+            name: stream_name(name),
+            first: SequenceNumber(number(first)),
+            conditions: conditions(&terms(rest).1),
+        },
+        ["handoff", name, to] => Request::HandOff {
+            name: stream_name(name),
+            to: CoreId(number(to) as u16),
+        },
+        ["list", name, rest @ ..] => Request::ListStreams {
+            bucket: bucket(name),
+            page: page(rest),
+        },
+        other => star_request(other),
     }
 }

@@ -123,20 +123,35 @@ impl Shard {
             return Err(Refusal::new(Code::RateLimited, message).with(Facts::After(50_000)));
         }
         let has_streams = self.has_streams(name)?;
-        self.buckets.closed.insert(name.clone());
+        self.ask_for_streams(caller, name, has_streams, false);
+        Ok(None)
+    }
+
+    /// Closes a bucket on every core and asks whether it holds any stream of it.
+    fn ask_for_streams(
+        &mut self,
+        caller: Caller,
+        name: &BucketName,
+        has_streams: bool,
+        is_second: bool,
+    ) {
+        self.buckets.close(name);
         let change = self.buckets.begin(Change {
             name: name.clone(),
             caller,
             waiting_for: self.config.cores() - 1,
             has_streams,
-            step: Step::Closing,
+            step: Step::Closing { is_second },
         });
-        self.tell_peers(&PeerMessage::BucketClose {
-            change,
-            name: name.clone(),
-        });
+        let name = name.clone();
+        self.tell_peers(&PeerMessage::BucketClose { change, name });
         self.bucket_step(change);
-        Ok(None)
+    }
+
+    /// Whether this core holds a stream of a closed bucket, or one has passed through it since. A
+    /// damaged index leaves the question open: the bucket stays.
+    fn holds_streams(&self, name: &BucketName) -> bool {
+        self.buckets.has_come(name) || self.has_streams(name).unwrap_or(true)
     }
 
     /// Only the home changes buckets, one change of a bucket at a time.
@@ -163,7 +178,7 @@ impl Shard {
                 Answer::Bucket { info, .. } => Some(info.clone()),
                 _ => None,
             },
-            Step::Closing => None,
+            Step::Closing { .. } => None,
         };
         let name = in_hand.name.clone();
         let message = match info {
@@ -200,14 +215,18 @@ impl Shard {
             .expect("a change in hand");
         match step {
             Step::Telling(answer) => self.events.push_back(Event::Answered(caller, Ok(*answer))),
-            Step::Closing if has_streams => {
+            Step::Closing { .. } if has_streams => {
                 self.buckets.closed.remove(&name);
                 self.tell_peers(&PeerMessage::BucketReopen { name: name.clone() });
                 let message = format!("bucket {name} still holds streams; delete them first");
                 let refusal = Refusal::invalid("bucket", None, message);
                 self.events.push_back(Event::Answered(caller, Err(refusal)));
             }
-            Step::Closing => {
+            Step::Closing { is_second: false } if self.config.cores() > 1 => {
+                let has_streams = self.holds_streams(&name);
+                self.ask_for_streams(caller, &name, has_streams, true);
+            }
+            Step::Closing { .. } => {
                 let step = Step::Telling(Box::new(Answer::Deleted));
                 let (waiting_for, has_streams) = (0, false);
                 let telling = Change {
@@ -267,9 +286,8 @@ impl Shard {
                 self.note(from, change, false);
             }
             PeerMessage::BucketClose { change, name } => {
-                self.buckets.closed.insert(name.clone());
-                // A damaged index leaves the question open: the bucket stays.
-                let has_streams = self.has_streams(&name).unwrap_or(true);
+                self.buckets.close(&name);
+                let has_streams = self.holds_streams(&name);
                 self.note(from, change, has_streams);
             }
             PeerMessage::BucketReopen { name } => {

@@ -1,6 +1,7 @@
 //! Lists of streams and buckets, page by page.
 
 use super::Shard;
+use super::moves::between_homes;
 use crate::state::StreamState;
 use nova_model::Refusal;
 use nova_model::names::{BucketName, StreamKey};
@@ -12,11 +13,14 @@ use std::collections::BTreeMap;
 const ROUND_KEYS_MIN: usize = 64;
 
 impl Shard {
-    /// The live streams of a bucket that are here, led or at rest, as they are durable.
+    /// The live streams of a bucket that are here, led or at rest, as they are durable. Refused
+    /// while one of them is on its way from one core to another, or gets another home: nobody could
+    /// tell it.
     pub(super) fn list_streams(&self, bucket: &BucketName, page: &Page) -> Result<Answer, Refusal> {
         if !self.buckets.known.contains_key(bucket) {
             return Err(Refusal::bucket_not_found(bucket));
         }
+        self.check_none_between(bucket)?;
         let limit = page.limit as usize;
         let mut items = self.live_streams(bucket, page, limit + 1, false)?;
         let has_more = items.len() > limit;
@@ -50,6 +54,12 @@ impl Shard {
                 self.add_pending(bucket, &mut listing.streams);
             }
             let complete_to = listing.complete_to;
+            let is_between = |state: &StreamState| {
+                !with_pending && !state.deleted && self.places.changes_home(&state.name)
+            };
+            if listing.streams.values().any(is_between) {
+                return Err(between_homes(bucket));
+            }
             let is_listed = |key: &StreamKey| complete_to.as_ref().is_none_or(|to| key <= to);
             let is_here = |state: &StreamState| {
                 let is_pending = with_pending && self.streams.find(&state.name).is_some();

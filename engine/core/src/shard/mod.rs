@@ -102,6 +102,8 @@ pub struct Shard {
     seen: Instant,
     recent: Recent,
     moving: BTreeMap<StreamId, Move>,
+    /// Streams that were handed to this core, until its leadership is durable.
+    arriving: BTreeSet<StreamId>,
     away: BTreeMap<StreamName, Away>,
     retention: Retention,
     recycling: Recycling,
@@ -160,6 +162,7 @@ impl Shard {
             heartbeats: BTreeSet::new(),
             seen: Instant::default(),
             moving: BTreeMap::new(),
+            arriving: BTreeSet::new(),
             away: BTreeMap::new(),
             retention: Retention::default(),
             recycling: Recycling::new(start.released),

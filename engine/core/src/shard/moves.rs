@@ -30,7 +30,7 @@ use crate::commit::gate::Ticket;
 use crate::event::{Caller, Event, LoadStep, PeerMessage};
 use crate::handover::Handover;
 use nova_model::ids::{CoreId, Epoch, StreamId};
-use nova_model::names::StreamName;
+use nova_model::names::{BucketName, StreamName};
 use nova_model::request::Answer;
 use nova_model::{Code, Facts, Now, Refusal};
 
@@ -166,6 +166,10 @@ impl Shard {
         } = handover;
         let (id, name) = (state.id, state.name.clone());
         self.away.remove(&name);
+        if !state.deleted {
+            self.buckets.note_come(&name.bucket);
+        }
+        self.arriving.insert(id);
         self.indexes.adopt(id, holdings);
         // The segment may have been recycled while the stream was on its way.
         let records_in = records_in.filter(|file| self.indexes.knows(id, *file));
@@ -183,6 +187,7 @@ impl Shard {
 
     /// The statement of this core's leadership is durable: the others learn it.
     pub(super) fn tell_taken(&mut self, from: CoreId, id: StreamId) {
+        self.arriving.remove(&id);
         let state = &self.stream(id).assigned;
         let (name, epoch) = (state.name.clone(), state.epoch);
         let core = self.config.core;
@@ -286,6 +291,21 @@ impl Shard {
         }
     }
 
+    /// Refuses to list a bucket while one of its streams is between this core and another one:
+    /// neither of them speaks for it, and a list that left it out would be wrong.
+    pub(super) fn check_none_between(&self, bucket: &BucketName) -> Result<(), Refusal> {
+        let leaving = self.moving.iter().filter(|(_, in_hand)| in_hand.is_passed);
+        let mut between = leaving.map(|(id, _)| id).chain(&self.arriving);
+        let is_meant = |id: &StreamId| {
+            let state = self.streams.get(*id).map(|stream| &stream.assigned);
+            state.is_some_and(|state| state.name.bucket == *bucket && !state.deleted)
+        };
+        match between.any(is_meant) {
+            true => Err(between_homes(bucket)),
+            false => Ok(()),
+        }
+    }
+
     /// Refuses what would be admitted to a stream on its way to another core.
     pub(super) fn check_moving(&self, id: StreamId) -> Result<(), Refusal> {
         match self.moving.get(&id) {
@@ -315,4 +335,14 @@ impl Shard {
             epoch,
         }
     }
+}
+
+/// Refuses to list a bucket for the moment.
+pub(super) fn between_homes(bucket: &BucketName) -> Refusal {
+    let facts = Facts::Holder {
+        address: None,
+        epoch: Epoch(0),
+    };
+    let message = format!("streams of {bucket} are being handed from core to core");
+    Refusal::new(Code::Draining, message).with(facts)
 }

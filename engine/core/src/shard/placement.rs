@@ -87,7 +87,7 @@ impl Places {
     }
 
     /// Whether a stream gets another home.
-    fn changes_home(&self, name: &StreamName) -> bool {
+    pub(super) fn changes_home(&self, name: &StreamName) -> bool {
         let change = self.change.as_ref();
         change.is_some_and(|change| change.next.home(name) != self.current.home(name))
     }

@@ -129,7 +129,7 @@ impl Shard {
         if !self.buckets.known.contains_key(&name.bucket) {
             return Err(Refusal::bucket_not_found(&name.bucket));
         }
-        if self.buckets.closed.contains(&name.bucket) {
+        if self.buckets.closed.contains_key(&name.bucket) {
             let message = format!("bucket {} is being deleted", name.bucket);
             return Err(Refusal::new(Code::RateLimited, message).with(Facts::After(10_000)));
         }
