@@ -230,3 +230,33 @@ async fn a_star_that_lives_and_does_not_answer_is_asked_anew() {
     star.knobs().opens_no_read = false;
     assert_eq!(in_time(reading).await.expect("no panic"), 0..1);
 }
+
+/// Seen before: callers made their attempts to connect one after another, so that the last of
+/// twenty ended twenty times as late as the first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_of_a_star_that_is_gone_share_each_attempt_to_connect() {
+    const CALLERS: usize = 20;
+    const ATTEMPT: Duration = Duration::from_millis(500);
+    let star = TestStar::start();
+    let deaf = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    let mut config = star.config();
+    config.star = deaf.local_addr().expect("it is bound").to_string();
+    config.retry_budget = ATTEMPT / 2;
+    config.transport.connect_timeout = ATTEMPT;
+    let client = Client::connect(config).expect("a client");
+    let name = StreamName::parse("bucket/gone").expect("a legal name");
+    let begun = std::time::Instant::now();
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..CALLERS {
+        let (client, name) = (client.clone(), name.clone());
+        calls.spawn(async move { client.check_tail(name).await });
+    }
+    while let Some(called) = in_time(calls.join_next()).await {
+        let error = called.expect("no panic").expect_err("nobody is there");
+        assert!(
+            matches!(error, ClientError::Unavailable { .. }),
+            "{error:?}"
+        );
+    }
+    assert!(begun.elapsed() < ATTEMPT * (CALLERS as u32) / 2);
+}

@@ -25,6 +25,15 @@ pub(crate) fn run(args: BenchArgs) -> Result<Exit, Failure> {
             "the results name the streams",
             "keep them and report this",
         )),
+        Ok(Outcome::Missed(verdicts)) => Err(Failure::new(
+            Exit::Missed,
+            match verdicts.len() {
+                1 => "a bound is not kept".to_owned(),
+                count => format!("{count} bounds are not kept"),
+            },
+            verdicts.join("; "),
+            "measure again on a machine that does nothing else; if it stays, look at what changed",
+        )),
         Err(error) => Err(failure(&error)),
     }
 }

@@ -162,12 +162,12 @@ pub(crate) async fn run(args: BucketArgs) -> Result<Exit, Failure> {
         }
         BucketCommand::Reconfigure { one, flags } => {
             let changed = reconfigure(&client, one.bucket.clone(), &flags).await;
-            let info = changed.map_err(failed("was not changed", &one.bucket))?;
+            let info = changed.map_err(unchanged("changed", &one.bucket))?;
             say(&show(&info, "changed ", is_json))
         }
         BucketCommand::Delete { one } => {
             let deleted = client.delete_bucket(one.bucket.clone()).await;
-            deleted.map_err(failed("was not deleted", &one.bucket))?;
+            deleted.map_err(unchanged("deleted", &one.bucket))?;
             say(&deleted_text("bucket", one.bucket.as_str(), is_json))
         }
     };
@@ -190,7 +190,7 @@ async fn create(
         let made = client.create_bucket(name.clone(), settings).await;
         made.map(|info| (info, true))
     };
-    let (info, created) = made.map_err(failed("was not created", &name))?;
+    let (info, created) = made.map_err(unchanged("created", &name))?;
     let what = if created { "created " } else { "found " };
     say(&show(&info, what, is_json))
 }
@@ -253,6 +253,13 @@ fn failed<'a>(what: &'a str, name: &'a BucketName) -> impl Fn(ClientError) -> Fa
     move |error| {
         let what = format!("the bucket {name} {what}");
         Failure::client(what, &error, Subject::Bucket(name))
+    }
+}
+
+fn unchanged<'a>(done: &'a str, name: &'a BucketName) -> impl Fn(ClientError) -> Failure + 'a {
+    move |error| {
+        let what = format!("the bucket {name}");
+        Failure::change(&what, done, &error, Subject::Bucket(name))
     }
 }
 

@@ -103,6 +103,7 @@ fn all_exit_codes_are_told() {
         Exit::Unreachable,
         Exit::Ambiguous,
         Exit::Different,
+        Exit::Missed,
         Exit::Directory,
         Exit::Machine,
         Exit::Port,

@@ -41,6 +41,8 @@ pub enum Exit {
     Ambiguous = 5,
     /// What came back is not what was sent.
     Different = 6,
+    /// What was measured does not keep a bound.
+    Missed = 7,
     /// The data directory can't be used.
     Directory = 10,
     /// This machine can't run a star.
@@ -72,8 +74,10 @@ pub(crate) enum Subject<'a> {
     Star,
     /// A bucket.
     Bucket(&'a BucketName),
-    /// A stream.
+    /// A stream's records.
     Stream(&'a StreamName),
+    /// A stream's token, settings or being.
+    State(&'a StreamName),
 }
 
 /// Why a command did not do what it was asked to. Boxed, since it is the rare way out of most
@@ -150,10 +154,31 @@ impl Failure {
         if let ClientError::Handshake(handshake) = error {
             failure.why = handshake.cause();
         }
-        if let (ClientError::Unavailable { .. }, Some(refusal)) = (error, &failure.refusal) {
-            failure.why = format!("{}; the star said last: {refusal}", failure.why);
+        match (error, &failure.refusal) {
+            (ClientError::Unavailable { .. }, Some(refusal)) => {
+                failure.why = format!("{}; the star said last: {refusal}", failure.why);
+            }
+            (ClientError::Ambiguous(_), Some(refusal)) => {
+                failure.why = format!("its answer was lost; then: {refusal}");
+            }
+            _ => {}
         }
         failure
+    }
+
+    /// What a call that changes something came to: whether it `was not done`, or that this is not
+    /// known.
+    pub(crate) fn change(
+        what: &str,
+        done: &str,
+        error: &ClientError,
+        subject: Subject<'_>,
+    ) -> Failure {
+        let what = match error.is_clean() {
+            true => format!("{what} was not {done}"),
+            false => format!("it is not known whether {what} was {done}"),
+        };
+        Failure::client(what, error, subject)
     }
 
     /// A failure that another process has put in words and given a code.

@@ -125,6 +125,44 @@ fn advice_uses_the_facts() {
     assert_eq!(next, "see what is there: nova read logs/web --from 17");
 }
 
+/// A closed star names no address; a move on its way does.
+#[test]
+fn a_star_that_leads_nothing_is_told_with_the_command_that_opens_it() {
+    let draining = |address: Option<&str>| {
+        let facts = Facts::Holder {
+            address: address.map(str::to_owned),
+            epoch: nova_client::Epoch(3),
+        };
+        let last = Some(Box::new(Refusal::new(Code::Draining, "no").with(facts)));
+        failed(&ClientError::Unavailable { sent: None, last })
+    };
+    let closed = draining(None);
+    assert!(closed.next_step().ends_with("nova admin undrain --all"));
+    assert_eq!(closed.code(), 3);
+    let moving = draining(Some("star.example:7401"));
+    assert_eq!(moving.next_step(), "run the command again");
+}
+
+/// A fence whose answer was lost, and another one's token where it should be.
+#[test]
+fn a_change_in_doubt_says_so_and_where_to_look() {
+    let (name, mut lost) = (stream(), ambiguity());
+    let facts = Facts::Token("other".to_owned());
+    let there = Refusal::new(Code::Fenced, "'other' is installed").with(facts);
+    lost.refusal = Some(there);
+    let error = ClientError::Ambiguous(lost);
+    let failure = Failure::change("the stream", "fenced", &error, Subject::State(&name));
+    let expected = "nova: it is not known whether the stream was fenced\n  why:  its answer was \
+                    lost; then: FENCED: 'other' is installed\n  next: see what is there: nova \
+                    stream describe logs/web\n";
+    assert_eq!(failure.to_text(), expected);
+    assert_eq!(failure.code(), 5);
+    assert_eq!(failure.to_json()["error"]["facts"]["fence"], "other");
+    let refused = ClientError::Refused(Refusal::new(Code::Fenced, "no"));
+    let failure = Failure::change("the stream", "fenced", &refused, Subject::State(&name));
+    assert_eq!(failure.what, "the stream was not fenced");
+}
+
 #[test]
 fn a_failure_for_scripts_carries_code_bits_and_facts() {
     let refusal = Refusal::too_large("record", 1_048_576, 2_000_000);

@@ -176,12 +176,12 @@ pub(crate) async fn run(args: StreamArgs) -> Result<Exit, Failure> {
         }
         StreamCommand::Reconfigure { one, flags } => {
             let changed = reconfigure(&client, &one.stream, &flags).await;
-            let info = changed.map_err(failed("was not changed", &one.stream))?;
+            let info = changed.map_err(unchanged("changed", &one.stream))?;
             show(&info, "changed ", is_json)
         }
         StreamCommand::Delete { one } => {
             let deleted = client.delete_stream(one.stream.clone()).await;
-            deleted.map_err(failed("was not deleted", &one.stream))?;
+            deleted.map_err(unchanged("deleted", &one.stream))?;
             deleted_text("stream", &one.stream.to_string(), is_json)
         }
         StreamCommand::Fence {
@@ -214,7 +214,7 @@ async fn create(
         let made = client.create_stream(name.clone(), settings).await;
         made.map(|info| (info, true))
     };
-    let (info, created) = made.map_err(failed("was not created", name))?;
+    let (info, created) = made.map_err(unchanged("created", name))?;
     let what = if created { "created " } else { "found " };
     Ok(show(&info, what, is_json))
 }
@@ -241,7 +241,7 @@ async fn fence(
     is_json: bool,
 ) -> Result<String, Failure> {
     let installed = client.fence(name.clone(), token.clone(), conditions.conditions());
-    let tail = installed.await.map_err(failed("was not fenced", name))?;
+    let tail = installed.await.map_err(unchanged("fenced", name))?;
     if is_json {
         let (stream, tail) = (name.to_string(), shapes::position(tail));
         let json = json!({ "stream": stream, "fence": token.as_str(), "tail": tail });
@@ -264,7 +264,7 @@ async fn trim(
     is_json: bool,
 ) -> Result<String, Failure> {
     let trimmed = client.trim(name.clone(), SequenceNumber(first), conditions.conditions());
-    let (first, tail) = trimmed.await.map_err(failed("was not trimmed", name))?;
+    let (first, tail) = trimmed.await.map_err(unchanged("trimmed", name))?;
     if is_json {
         let (stream, tail) = (name.to_string(), shapes::position(tail));
         let json = json!({ "stream": stream, "first": first.0, "tail": tail });
@@ -329,5 +329,12 @@ fn failed<'a>(what: &'a str, name: &'a StreamName) -> impl Fn(ClientError) -> Fa
     move |error| {
         let what = format!("the stream {name} {what}");
         Failure::client(what, &error, Subject::Stream(name))
+    }
+}
+
+fn unchanged<'a>(done: &'a str, name: &'a StreamName) -> impl Fn(ClientError) -> Failure + 'a {
+    move |error| {
+        let what = format!("the stream {name}");
+        Failure::change(&what, done, &error, Subject::State(name))
     }
 }

@@ -12,7 +12,8 @@
 //! pace of [`Probes`], and begun once more when one is answered.
 //!
 //! # Invariants
-//! - At most one attempt per address at a time.
+//! - At most one attempt per address at a time, whose failure is that of all who waited for it:
+//!   twenty callers of a star that is gone end when one does, and not one after another.
 //! - At most two handshakes per attempt, and one that is refused ends it: a star at its limits is
 //!   not pressed.
 //! - An address is resolved and dialled as it was given, and nothing else.
@@ -55,6 +56,8 @@ struct Line {
     failures: u32,
     probes: Probes,
     not_before: Option<Instant>,
+    /// When the last attempt ended without a connection, and why.
+    failed: Option<(Instant, DialError)>,
 }
 
 /// All connections of a client.
@@ -86,6 +89,7 @@ impl Dialer {
         source: &Source,
         address: &str,
     ) -> Result<Connection, DialError> {
+        let asked = Instant::now();
         let line = self.line(address);
         let mut line = line.lock().await;
         if let Some(connection) = &line.connection
@@ -94,6 +98,11 @@ impl Dialer {
             return Ok(connection.clone());
         }
         line.connection = None;
+        if let Some((ended, error)) = &line.failed
+            && *ended >= asked
+        {
+            return Err(error.clone());
+        }
         if let Some(not_before) = line.not_before {
             tokio::time::sleep_until(not_before).await;
         }
@@ -105,7 +114,8 @@ impl Dialer {
                     ..Line::default()
                 };
             }
-            Err(_) => {
+            Err(error) => {
+                line.failed = Some((Instant::now(), error.clone()));
                 let wait = dial_us(line.failures, source.moment().random);
                 line.failures = line.failures.saturating_add(1);
                 line.not_before = Some(Instant::now() + Duration::from_micros(wait));

@@ -34,13 +34,8 @@ impl DrainArgs {
 
 /// Drains.
 pub(super) async fn drain(client: &Client, cores: CoreSet) -> Told {
-    let failed = |error: ClientError| {
-        let what = match error.is_clean() {
-            true => format!("{} was not drained", text::cores(cores)),
-            false => format!("it is not known whether {} was drained", text::cores(cores)),
-        };
-        Failure::client(what, &error, Subject::Star)
-    };
+    let failed =
+        |error: ClientError| Failure::change(&text::cores(cores), "drained", &error, Subject::Star);
     let draining = client.drain(cores);
     let done = tokio::select! {
         done = draining => done,

@@ -93,6 +93,7 @@ fn handshake_advice(failure: &HandshakeFailure) -> Advice {
 fn look(subject: Subject<'_>, since: u64) -> Advice {
     let command = match subject {
         Subject::Stream(name) => format!("nova read {name} --from {since}"),
+        Subject::State(name) => format!("nova stream describe {name}"),
         Subject::Bucket(name) => format!("nova bucket describe {name}"),
         Subject::Star => "nova admin status".to_owned(),
     };
@@ -101,11 +102,11 @@ fn look(subject: Subject<'_>, since: u64) -> Advice {
 
 fn after_refusal(refusal: &Refusal, subject: Subject<'_>) -> Advice {
     let stream = match subject {
-        Subject::Stream(name) => name.to_string(),
+        Subject::Stream(name) | Subject::State(name) => name.to_string(),
         Subject::Bucket(_) | Subject::Star => "BUCKET/KEY".to_owned(),
     };
     let bucket = match subject {
-        Subject::Stream(name) => name.bucket.to_string(),
+        Subject::Stream(name) | Subject::State(name) => name.bucket.to_string(),
         Subject::Bucket(name) => name.to_string(),
         Subject::Star => "BUCKET".to_owned(),
     };
@@ -146,7 +147,14 @@ fn after_refusal(refusal: &Refusal, subject: Subject<'_>) -> Advice {
             _ => "leave --from out to start at the first that is left".into(),
         },
         Code::TooLarge => "make it smaller".into(),
-        Code::BehindRejected | Code::Draining => "run the command again".into(),
+        Code::BehindRejected => "run the command again".into(),
+        Code::Draining => match &refusal.facts {
+            Facts::Holder { address: None, .. } => run(
+                "start the star if it has stopped; if its cores are drained, let them lead",
+                "nova admin undrain --all".to_owned(),
+            ),
+            _ => "run the command again".into(),
+        },
         Code::RateLimited => "wait a moment and run the command again".into(),
         Code::NotOwner => match &refusal.facts {
             Facts::Holder {

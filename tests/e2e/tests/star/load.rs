@@ -285,7 +285,12 @@ async fn take_over(run: Arc<Run>, client: Client, stream: StreamName, name: Stri
         let name = format!("{name}-{life}");
         run.begin(&stream, &name, Promise::Once);
         let fence = client.fence(stream.clone(), token(&name), Conditions::default());
-        let tail = fence.await.expect("a fence without conditions");
+        let tail = match fence.await {
+            Ok(tail) => tail,
+            // Its answer was lost, and the other one came in between: both are as out as before.
+            Err(ClientError::Ambiguous(_)) => continue,
+            Err(error) => panic!("a fence without conditions: {error:?}"),
+        };
         run.history.note(Event::Fenced {
             stream: stream.to_string(),
             producer: name.clone(),
