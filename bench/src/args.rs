@@ -3,6 +3,7 @@
 //! # Not here
 //! - What the words of a load come to: [`crate::workload`].
 
+use crate::compare::options::CompareOptions;
 use crate::goals::options::Options;
 use crate::workload::Shape;
 use clap::Subcommand;
@@ -17,7 +18,8 @@ Examples:
   nova bench throughput --out report        Writes report/report.html and histograms
   nova bench fan-out --producers 4 --streams 100,2000 --rate 20000 --duration 30
   nova bench soak --star star.example:7400 --ca ca.pem --duration 3600
-  nova bench goals                          All ratios that must hold; about ten minutes";
+  nova bench goals                          All ratios that must hold; about ten minutes
+  nova bench compare redis postgres         The same work for other systems";
 
 /// Measure a star against what the disk and the network of this machine can do without it
 #[derive(Debug, clap::Args)]
@@ -44,6 +46,8 @@ pub(crate) enum What {
     Soak(LoadOptions),
     /// The ratios that must hold: star and bare machine in turns, judged against their bounds
     Goals(Options),
+    /// The same work, with durable acks, for other systems that are installed
+    Compare(CompareOptions),
 }
 
 /// How a load differs from its shape, which star it is for and what is written.
@@ -137,6 +141,7 @@ impl BenchArgs {
     pub fn is_json(&self) -> bool {
         match &self.what {
             What::Goals(options) => options.json,
+            What::Compare(options) => options.json,
             What::Latency(options)
             | What::Throughput(options)
             | What::FanIn(options)
@@ -157,7 +162,7 @@ impl What {
             What::FanOut(options) => Some((Shape::FanOut, options)),
             What::CatchUp(options) => Some((Shape::CatchUp, options)),
             What::Soak(options) => Some((Shape::Soak, options)),
-            What::Goals(_) => None,
+            What::Goals(_) | What::Compare(_) => None,
         }
     }
 }

@@ -62,6 +62,14 @@ pub enum BenchError {
         /// Where.
         directory: PathBuf,
     },
+    /// Another system than nova, in a comparison, did not do what it should.
+    #[error("{system}: {why}")]
+    System {
+        /// Its name.
+        system: &'static str,
+        /// What it said.
+        why: String,
+    },
     /// The system refused something.
     #[error("{operation} failed: {source}")]
     Io {
@@ -82,6 +90,12 @@ impl BenchError {
     /// For `map_err` on a call of the client.
     pub fn client(operation: &'static str) -> impl Fn(ClientError) -> BenchError {
         move |source| BenchError::Client { operation, source }
+    }
+
+    /// What another system said, or that it did not say what it should.
+    pub fn system(system: &'static str, why: impl Into<String>) -> BenchError {
+        let why = why.into();
+        BenchError::System { system, why }
     }
 
     /// For `map_err` on a call of the system.

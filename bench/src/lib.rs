@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | `nova bench latency`, ... | one load, looked at closely: `run` |
 //! | `nova bench goals` | the ratios that a change must not break: [`goals`] |
+//! | `nova bench compare` | the same work for other systems that are installed: [`compare`] |
 //!
 //! Seconds of one machine say little, because its own speed changes from hour to hour by more than
 //! a star adds to it. So every run measures what the machine can do without a star, too, and prints
@@ -29,6 +30,7 @@
 mod args;
 mod bare_writes;
 mod baselines;
+mod compare;
 mod cpus;
 mod error;
 mod folder;
@@ -49,12 +51,14 @@ pub use star::StarProgram;
 use args::What;
 
 /// What a benchmark came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It was measured, and what was read back is what was acked.
     Measured,
     /// What was read back is not what was acked.
     Different,
+    /// It was measured, and these verdicts say that a bound is not kept.
+    Missed(Vec<String>),
 }
 
 /// Does what the command line says, with stars that are made by `program`.
@@ -64,6 +68,7 @@ pub fn run(args: BenchArgs, program: StarProgram) -> Result<Outcome, BenchError>
     }
     match args.what {
         What::Goals(options) => goals::measure(options, program),
+        What::Compare(options) => compare::measure(&options, &program),
         _ => unreachable!("every other word is a load"),
     }
 }

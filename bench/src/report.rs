@@ -58,6 +58,19 @@ impl Verdict {
             holds,
         }
     }
+
+    /// What was to be kept, without whether it was.
+    fn text(&self) -> String {
+        let side = match self.bound {
+            Bound::AtMost => "at most",
+            Bound::AtLeast => "at least",
+        };
+        let Verdict {
+            what, value, limit, ..
+        } = self;
+        let value = number(*value);
+        format!("{value}, {side} {limit:.2}: {what}")
+    }
 }
 
 /// The results of one scenario.
@@ -116,6 +129,16 @@ impl Report {
             sections,
             warnings,
         }
+    }
+
+    /// The verdicts whose bound is not kept, each with its scenario.
+    pub fn missed(&self) -> Vec<String> {
+        let mut missed = Vec::new();
+        for section in &self.sections {
+            let failed = section.verdicts.iter().filter(|verdict| !verdict.holds);
+            missed.extend(failed.map(|verdict| format!("{}: {}", section.name, verdict.text())));
+        }
+        missed
     }
 }
 
@@ -183,15 +206,7 @@ fn write_series(f: &mut fmt::Formatter<'_>, series: &Series, width: usize) -> fm
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let holds = if self.holds { "holds" } else { "FAILS" };
-        let side = match self.bound {
-            Bound::AtMost => "at most",
-            Bound::AtLeast => "at least",
-        };
-        let Verdict {
-            what, value, limit, ..
-        } = self;
-        let value = number(*value);
-        write!(f, "{holds:<9} {value}, {side} {limit:.2}: {what}")
+        write!(f, "{holds:<9} {}", self.text())
     }
 }
 

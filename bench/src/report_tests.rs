@@ -71,3 +71,12 @@ fn text_and_json_hold_the_quantities_and_the_verdict() {
     assert_eq!(section["verdicts"][0]["holds"], true);
     assert_eq!(json["spin_us"], 20);
 }
+
+#[test]
+fn a_verdict_that_fails_is_named() {
+    let mut report = report(&[100.0]);
+    assert_eq!(report.missed(), Vec::<String>::new());
+    let failed = Verdict::new("MB/s", 0.5, Bound::AtLeast, 0.6);
+    report.sections[0].verdicts.push(failed);
+    assert_eq!(report.missed(), ["latency: 0.50, at least 0.60: MB/s"]);
+}

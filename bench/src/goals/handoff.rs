@@ -12,6 +12,8 @@
 //! # Invariants
 //! - A move that nobody appended under is no move under load: each waits for an ack in front of it
 //!   and one behind it.
+//! - Moves follow each other with a pause, so that each finds a producer and cores at their usual
+//!   work, as one that an operator or a load makes does.
 
 use super::{Bench, RECORD_BYTES, connect};
 use crate::error::BenchError;
@@ -32,6 +34,9 @@ use tokio::sync::Notify;
 const INTERRUPTION_MS_MAX: f64 = 50.0;
 const REDIRECTS_MAX: f64 = 1.0;
 const CORES: usize = 2;
+/// Time from the end of one move to the begin of the next: the producer is at its usual pace again,
+/// and the cores are done with what a move leaves to do.
+const PAUSE: Duration = Duration::from_millis(20);
 /// Records of the pipelined load that are unanswered at a time.
 const IN_FLIGHT: usize = 4096;
 /// What the pipelined load appends at most within one move.
@@ -205,6 +210,7 @@ async fn move_on(
     let mut times = Times::default();
     let first = stream_home(name, CORES as u16).0;
     for round in 0..moves {
+        tokio::time::sleep(PAUSE).await;
         acks.next().await;
         acks.longest.set(Duration::ZERO);
         let to = CoreId((first + 1 + round as u16) % CORES as u16);

@@ -67,7 +67,10 @@ pub fn measure(options: Options, program: StarProgram) -> Result<Outcome, BenchE
     } else {
         print!("{report}");
     }
-    Ok(Outcome::Measured)
+    Ok(match report.missed() {
+        missed if missed.is_empty() => Outcome::Measured,
+        missed => Outcome::Missed(missed),
+    })
 }
 
 /// What every scenario works with.

@@ -153,7 +153,6 @@ fn what_was_admitted_is_answered_and_sessions_learn_the_new_leader() {
          r from 0
          r has all to 0
          x acked 0..1
-         x rejected DRAINING at core-1
          r 0:a
          r has all to 1
          x broken NOT_OWNER at core-1

@@ -36,6 +36,12 @@ impl Shard {
             return;
         };
         let id = open.stream;
+        if !open.is_rejecting && self.moving.contains_key(&id) {
+            // Not taken, which the end of the session says as soon as there is a leader to go to:
+            // a client that is rejected now goes to and fro between two cores of which neither
+            // leads, and then waits longer than the move takes.
+            return;
+        }
         if open.is_rejecting {
             let message = "a batch before this one was rejected";
             let refusal = Refusal::new(Code::BehindRejected, message);
