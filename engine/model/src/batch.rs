@@ -179,6 +179,14 @@ impl EncodedBatch {
         if found != declared {
             return Err(BatchError::Checksum { declared, found });
         }
+        EncodedBatch::check_known(bytes, found)
+    }
+
+    /// The same for bytes whose checksum has been compared already, as part of a larger one.
+    pub fn check_known(bytes: Bytes, checksum: Checksum) -> Result<EncodedBatch, BatchError> {
+        if bytes.len() > BATCH_ENCODED_BYTES_MAX {
+            return Err(BatchError::Length(bytes.len()));
+        }
         let archive = access(&bytes).ok_or(BatchError::Archive)?;
         let records = archive.records.len();
         let mut metered = 0;
@@ -205,7 +213,7 @@ impl EncodedBatch {
         }
         Ok(EncodedBatch {
             bytes,
-            checksum: found,
+            checksum,
             records: records as u32,
             metered: metered as u32,
             times,

@@ -137,6 +137,9 @@ pub const RECENT_BYTES_DEFAULT: usize = 64 * MIB;
 pub const INGRESS_BYTES_DEFAULT: usize = 64 * MIB;
 /// Largest piece of one read from disk beyond a single group.
 pub const READ_CHUNK_BYTES: usize = MIB;
+/// Bytes of one core that are read for readers who have others at hand still. It holds a few of the
+/// largest groups.
+pub const READ_AHEAD_BYTES_MAX: usize = 16 * MIB;
 /// Payload bytes handed to a reader for one credit, though one batch may exceed it.
 pub const READER_CREDIT_BYTES: usize = 256 * KIB;
 /// Open readers of one core.
@@ -232,6 +235,7 @@ const _: () = {
     assert!(CLIENT_SILENCE_US < CLIENT_RETRY_BUDGET_US);
     assert!(INGRESS_BYTES_DEFAULT >= SESSION_WINDOW_BATCHES * BATCH_METERED_BYTES_MAX);
     assert!(LANE_OUTPUT_BYTES_MAX >= READER_CREDIT_BYTES);
+    assert!(READ_AHEAD_BYTES_MAX >= GROUP_BYTES_MAX + READ_CHUNK_BYTES);
     assert!(CLIENT_QUEUEING_BYTES_MAX >= BATCH_METERED_BYTES_MAX);
     assert!(ENTITY_KNOWN_RECORDS_DEFAULT <= ENTITY_KNOWN_RECORDS_MAX);
     assert!(ENTITY_KNOWN_RECORDS_MAX as usize <= ENTITY_IDS_REMEMBERED_MAX);

@@ -6,14 +6,16 @@
 //!                           |  behind the recent batches: one read from disk at a time
 //! ```
 //! A reader gets as much as its client takes: the driver gives a credit when the lane has room. So
-//! a stalled reader costs at most one read's bytes, and no writer notices.
+//! a stalled reader costs at most one read's bytes, and no writer notices. While a reader hands out
+//! what one read brought, the next one is on its way, as long as all readers of the core together
+//! stay within what may be read ahead.
 //!
 //! # Invariants
 //! - Never past the durable tail; never a gap; what is damaged is told.
 
 pub(crate) mod recent;
 
-use crate::disk::{OpToken, SegmentFile};
+use crate::disk::{DiskResult, OpToken, SegmentFile};
 use crate::index::Run;
 use nova_model::cursor::ReadCursor;
 use nova_model::ids::StreamId;
@@ -40,6 +42,10 @@ pub(crate) struct Reader {
     pub(crate) segment: Option<(SegmentFile, SegmentId)>,
     /// The read on its way.
     pub(crate) op: Option<OpToken>,
+    /// What a read brought, until all before it is handed out.
+    pub(crate) arrived: Option<DiskResult>,
+    /// Bytes of that read, if it was begun while there still were batches at hand.
+    pub(crate) ahead_bytes: usize,
 }
 
 impl Reader {
@@ -55,27 +61,50 @@ impl Reader {
             runs: VecDeque::new(),
             segment: None,
             op: None,
+            arrived: None,
+            ahead_bytes: 0,
         }
     }
 
-    /// Whether it wants batches now: for its client, or to find its start.
+    /// Whether it wants batches now, for its client or to find its start, and some may be had
+    /// without waiting for a read.
     pub(crate) fn is_hungry(&self) -> bool {
-        (self.has_credit || self.search.is_some()) && self.op.is_none()
+        let may_be_had = self.op.is_none() || !self.ready.is_empty();
+        (self.has_credit || self.search.is_some()) && may_be_had
     }
 
-    /// Takes the next runs that lie one behind the other, up to `bytes` but at least one.
-    pub(crate) fn next_read(&mut self, bytes: u64) -> Option<(SegmentFile, u64, u64)> {
+    /// Whether the next read may begin before what is at hand has been handed out.
+    pub(crate) fn may_read_ahead(&self) -> bool {
+        self.op.is_none() && self.arrived.is_none() && !self.runs.is_empty()
+    }
+
+    /// The next runs that lie one behind the other, up to `bytes` but at least one.
+    pub(crate) fn next_read(&self, bytes: u64) -> Option<NextRead> {
         let (file, _) = self.segment?;
-        let first = self.runs.pop_front()?;
-        let mut end = first.end();
-        while let Some(run) = self.runs.front() {
-            let fits = run.end() - u64::from(first.offset) <= bytes;
-            if u64::from(run.offset) != end || !fits {
+        let first = self.runs.front()?;
+        let offset = u64::from(first.offset);
+        let (mut end, mut runs) = (first.end(), 1);
+        for run in self.runs.range(1..) {
+            if u64::from(run.offset) != end || run.end() - offset > bytes {
                 break;
             }
             end = run.end();
-            self.runs.pop_front();
+            runs += 1;
         }
-        Some((file, u64::from(first.offset), end - u64::from(first.offset)))
+        Some(NextRead {
+            file,
+            offset,
+            length: (end - offset) as usize,
+            runs,
+        })
     }
+}
+
+/// A read that a reader would begin next.
+pub(crate) struct NextRead {
+    pub(crate) file: SegmentFile,
+    pub(crate) offset: u64,
+    pub(crate) length: usize,
+    /// How many runs it takes.
+    pub(crate) runs: usize,
 }

@@ -249,14 +249,22 @@ macro_rules! unarchive {
     };
 }
 
+/// What becomes of a payload's own checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PayloadCheck {
+    /// It is compared with that of the bytes.
+    Compare,
+    /// It is what went into the group's checksum, which was compared: the bytes have it.
+    Known,
+    /// It is replaced by that of the bytes, whatever they are.
+    Replace,
+}
+
 /// Decodes the entry at the beginning of `bytes`, whose head was decoded.
-///
-/// With `payload_checked` the payload's own checksum is compared; without, whatever bytes make a
-/// valid archive pass.
 pub(crate) fn decode_entry(
     head: &EntryHead,
     bytes: &Bytes,
-    payload_checked: bool,
+    check: PayloadCheck,
 ) -> Result<Entry, EntryDamage> {
     let EntryHead { stream, epoch, .. } = *head;
     let body = &bytes[ENTRY_HEADER_BYTES..head.length as usize];
@@ -264,7 +272,7 @@ pub(crate) fn decode_entry(
         return Err(EntryDamage::Flags(head.flags));
     }
     match head.kind {
-        KIND_BATCH => decode_batch(head, bytes, payload_checked),
+        KIND_BATCH => decode_batch(head, bytes, check),
         KIND_LED => {
             let state = unarchive!(StreamState, body)?;
             state.check().map_err(EntryDamage::Rule)?;
@@ -334,7 +342,7 @@ fn decode_released(body: &[u8]) -> Result<Entry, EntryDamage> {
 fn decode_batch(
     head: &EntryHead,
     bytes: &Bytes,
-    payload_checked: bool,
+    check: PayloadCheck,
 ) -> Result<Entry, EntryDamage> {
     let mode = match head.flags & FLAG_MODE {
         0 => TimestampMode::ClientPrefer,
@@ -348,7 +356,7 @@ fn decode_batch(
     let mut fields = FieldReader::new(&bytes[ENTRY_HEADER_BYTES..BATCH_HEADER_BYTES]);
     let first = SequenceNumber(fields.u64());
     let declared = fields.u32();
-    let mut checksum = Checksum(fields.u32());
+    let checksum = Checksum(fields.u32());
     let stamping = Stamping {
         mode,
         uncapped: head.flags & FLAG_UNCAPPED != 0,
@@ -361,10 +369,15 @@ fn decode_batch(
         sequence: fields.u64(),
     };
     let payload = bytes.slice(BATCH_HEADER_BYTES..head.length as usize);
-    if !payload_checked {
-        checksum = Checksum::of(&payload);
-    }
-    let batch = EncodedBatch::check(payload, checksum).map_err(EntryDamage::Batch)?;
+    let batch = match check {
+        PayloadCheck::Compare => EncodedBatch::check(payload, checksum),
+        PayloadCheck::Known => EncodedBatch::check_known(payload, checksum),
+        PayloadCheck::Replace => {
+            let found = Checksum::of(&payload);
+            EncodedBatch::check_known(payload, found)
+        }
+    };
+    let batch = batch.map_err(EntryDamage::Batch)?;
     let found = batch.records();
     if found != declared {
         return Err(EntryDamage::Records { declared, found });

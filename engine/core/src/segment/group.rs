@@ -12,7 +12,7 @@
 //! - The parts of a [`SealedGroup`], one after the other and filled with zeros to its length, are
 //!   what [`decode_group`] takes.
 
-use super::entry_codec::{self, EntryDamage, EntryHead, decode_entry};
+use super::entry_codec::{self, EntryDamage, EntryHead, PayloadCheck, decode_entry};
 use super::layout::{FieldReader, FieldWriter, blocks};
 use super::{FEATURES_KNOWN, FORMAT_VERSION, GROUP_HEADER_BYTES, GROUP_MAGIC};
 use crate::entry::Entry;
@@ -422,7 +422,8 @@ fn decode_entries(
         let damaged = |damage| GroupDamage::Entry { index, damage };
         let head = EntryHead::decode(&rest).map_err(damaged)?;
         if only.is_none_or(|stream| head.is_of(stream)) {
-            let entry = decode_entry(&head, &rest, checks == Checks::All).map_err(damaged)?;
+            let check = payload_check(&head, only, checks);
+            let entry = decode_entry(&head, &rest, check).map_err(damaged)?;
             entries.push(entry);
         }
         at += head.length as usize;
@@ -431,6 +432,18 @@ fn decode_entries(
         return Err(GroupDamage::Field("length"));
     }
     Ok(entries)
+}
+
+/// Whether the checksum of an entry's payload is compared. A reader's group was compared as a whole,
+/// and the checksum of a payload that was shared is part of what that comes to: if it holds, then
+/// this one does. One that was copied into its group was hashed there anew, and is compared.
+fn payload_check(head: &EntryHead, only: Option<StreamId>, checks: Checks) -> PayloadCheck {
+    let was_shared = head.length as usize >= entry_codec::BATCH_HEADER_BYTES + COPY_BYTES_MAX;
+    match checks {
+        Checks::NoChecksums => PayloadCheck::Replace,
+        Checks::All if only.is_some() && was_shared => PayloadCheck::Known,
+        Checks::All => PayloadCheck::Compare,
+    }
 }
 
 /// What the entries of a damaged group claim to be, as far as they can be followed: the stream,

@@ -97,6 +97,8 @@ pub struct Shard {
     /// Readers whose opening is put off, and whether they have a credit already.
     opening: BTreeMap<ReaderKey, bool>,
     hungry: BTreeSet<ReaderKey>,
+    /// Bytes of reads that were begun before their readers needed them.
+    read_ahead_bytes: usize,
     heartbeats: BTreeSet<(Instant, ReaderKey)>,
     /// The latest time that the shard was told.
     seen: Instant,
@@ -159,6 +161,7 @@ impl Shard {
             readers: BTreeMap::new(),
             opening: BTreeMap::new(),
             hungry: BTreeSet::new(),
+            read_ahead_bytes: 0,
             heartbeats: BTreeSet::new(),
             seen: Instant::default(),
             moving: BTreeMap::new(),

@@ -5,12 +5,14 @@ use crate::catalog::indexes::Located;
 use crate::disk::{DiskFailure, DiskOp, DiskResult, OpToken};
 use crate::entry::Entry;
 use crate::event::{Event, ReaderKey};
-use crate::reader::recent;
+use crate::reader::{NextRead, recent};
 use crate::segment::decode_group_of;
 use bytes::Bytes;
 use nova_model::cursor::ReadCursor;
 use nova_model::ids::StreamId;
-use nova_model::limits::{BLOCK_BYTES, READ_CHUNK_BYTES, READER_CREDIT_BYTES, READER_HEARTBEAT_US};
+use nova_model::limits::{
+    BLOCK_BYTES, READ_AHEAD_BYTES_MAX, READ_CHUNK_BYTES, READER_CREDIT_BYTES, READER_HEARTBEAT_US,
+};
 use nova_model::position::SequenceNumber;
 use nova_model::request::ReadLimits;
 use nova_model::{Code, Facts, Now, Refusal, SegmentId, StoredBatch};
@@ -42,6 +44,7 @@ impl Shard {
         let Some(reader) = self.readers.remove(&key) else {
             return;
         };
+        self.read_ahead_bytes -= reader.ahead_bytes;
         self.hungry.remove(&key);
         if let Some(stream) = self.streams.get_mut(reader.stream) {
             stream.readers.remove(&key);
@@ -109,6 +112,7 @@ impl Shard {
 
     pub(super) fn end_reader(&mut self, key: ReaderKey, event: Event) {
         let reader = self.readers.remove(&key).expect("an open reader");
+        self.read_ahead_bytes -= reader.ahead_bytes;
         self.hungry.remove(&key);
         let stream = self.stream_mut(reader.stream);
         stream.readers.remove(&key);
@@ -150,6 +154,9 @@ impl Shard {
         }
         if !reader.ready.is_empty() {
             return self.hand_out(key);
+        }
+        if let Some(result) = reader.arrived.take() {
+            return self.take_read(key, result);
         }
         if next >= tail.sequence {
             return self.at_tail(key);
@@ -231,6 +238,7 @@ impl Shard {
         }
         reader.has_credit = false;
         reader.is_caught_up = false;
+        self.read_ahead(key);
         self.stream_mut(id).load.note_read(seen, bytes as u64);
         self.events.push_back(Event::ReaderCredited(key));
         Served::Enough
@@ -271,18 +279,41 @@ impl Shard {
                 return Served::Over(Box::new(Event::ReaderFailed(key, refusal)));
             }
         }
+        let next = self.readers[&key].next_read(READ_CHUNK_BYTES as u64);
+        self.begin_read(key, &next.expect("runs were located"));
+        Served::Enough
+    }
+
+    /// Begins the next read while the client is sent what the last one brought, so that disk and
+    /// network work at the same time. All readers of a core share what may be read ahead: those
+    /// that stall hold that much at most, and the others then read without it.
+    fn read_ahead(&mut self, key: ReaderKey) {
+        let reader = &self.readers[&key];
+        if !reader.may_read_ahead() {
+            return;
+        }
+        let Some(next) = reader.next_read(READ_CHUNK_BYTES as u64) else {
+            return;
+        };
+        if self.read_ahead_bytes + next.length > READ_AHEAD_BYTES_MAX {
+            return;
+        }
+        self.read_ahead_bytes += next.length;
+        self.begin_read(key, &next);
         let reader = self.readers.get_mut(&key).expect("an open reader");
-        let read = reader.next_read(READ_CHUNK_BYTES as u64);
-        let (file, offset, length) = read.expect("runs were located");
+        reader.ahead_bytes = next.length;
+    }
+
+    fn begin_read(&mut self, key: ReaderKey, next: &NextRead) {
         let op = DiskOp::Read {
-            file,
-            offset,
-            length: length as usize,
+            file: next.file,
+            offset: next.offset,
+            length: next.length,
         };
         let token = self.ask(OpOwner::Reader(key), op);
         let reader = self.readers.get_mut(&key).expect("an open reader");
+        reader.runs.drain(..next.runs);
         reader.op = Some(token);
-        Served::Enough
     }
 
     fn locate(
@@ -328,10 +359,17 @@ impl Shard {
             return;
         }
         reader.op = None;
+        reader.arrived = Some(result);
         self.hungry.insert(key);
+    }
+
+    /// All before it is handed out: what a read brought is at hand now.
+    fn take_read(&mut self, key: ReaderKey, result: DiskResult) -> Served {
+        let reader = self.readers.get_mut(&key).expect("an open reader");
+        self.read_ahead_bytes -= std::mem::take(&mut reader.ahead_bytes);
         let refusal = match result {
             DiskResult::Read(bytes) => match self.take_groups(key, &bytes) {
-                Ok(()) => return,
+                Ok(()) => return Served::More,
                 Err(refusal) => refusal,
             },
             DiskResult::Failed(error) => {
@@ -347,17 +385,7 @@ impl Shard {
             | DiskResult::Space { .. }
             | DiskResult::Finished => unreachable!("a read brings bytes"),
         };
-        let reader = &self.readers[&key];
-        let (next, trimmed_to) = (
-            reader.cursor.next(),
-            self.stream(reader.stream).marks.trimmed(),
-        );
-        // The file may have been recycled under a read of what was trimmed meanwhile.
-        let refusal = match next < trimmed_to {
-            true => trimmed(trimmed_to),
-            false => refusal,
-        };
-        self.end_reader(key, Event::ReaderFailed(key, refusal));
+        Served::Over(Box::new(Event::ReaderFailed(key, refusal)))
     }
 
     /// Takes the stream's batches out of groups that were read. A damaged group counts only if it
