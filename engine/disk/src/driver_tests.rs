@@ -122,6 +122,29 @@ fn many_writes_may_be_in_flight_and_a_long_read_brings_them_all() {
     });
 }
 
+/// Without writes several pieces of a read are at the device together; they come in their order,
+/// and a file that ends among them is told like any other.
+#[test]
+fn a_quiet_core_reads_pieces_together_and_in_order() {
+    let (pieces, rest) = (9, 3 * BLOCK);
+    let trial = Trial::new();
+    on_core(async {
+        let mut content: Vec<u8> = (0..pieces)
+            .flat_map(|number| pattern(256 * 1024, number as u8))
+            .collect();
+        content.extend(pattern(rest, 99));
+        let core = Core::new(&trial).await;
+        fs::write(trial.layout().segment(segment(1)), &content).unwrap();
+        let read = bytes(core.read(1, 0, content.len()).await);
+        assert!(read == content, "the pieces are not in their order");
+        let inside = bytes(core.read(1, BLOCK as u64, content.len() - rest).await);
+        assert!(inside == content[BLOCK..content.len() - rest + BLOCK]);
+        let error = failed(core.read(1, 0, content.len() + 2 * 1024 * 1024).await);
+        assert_eq!(error.failure, DiskFailure::Short);
+        core.driver.close().await;
+    });
+}
+
 #[test]
 fn closing_waits_for_everything_in_flight_and_lets_the_locks_go() {
     let trial = Trial::new();

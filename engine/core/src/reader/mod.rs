@@ -108,3 +108,7 @@ pub(crate) struct NextRead {
     /// How many runs it takes.
     pub(crate) runs: usize,
 }
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;
