@@ -434,9 +434,9 @@ fn decode_entries(
     Ok(entries)
 }
 
-/// Whether the checksum of an entry's payload is compared. A reader's group was compared as a whole,
-/// and the checksum of a payload that was shared is part of what that comes to: if it holds, then
-/// this one does. One that was copied into its group was hashed there anew, and is compared.
+/// Whether the checksum of an entry's payload is compared. A reader's group was compared as a
+/// whole, and the checksum of a payload that was shared is part of what that comes to: if it holds,
+/// then this one does. One that was copied into its group was hashed there anew, and is compared.
 fn payload_check(head: &EntryHead, only: Option<StreamId>, checks: Checks) -> PayloadCheck {
     let was_shared = head.length as usize >= entry_codec::BATCH_HEADER_BYTES + COPY_BYTES_MAX;
     match checks {
