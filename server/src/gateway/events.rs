@@ -14,6 +14,7 @@
 //! The other events are `end`, when the limits of the read are reached, and `refused`.
 //!
 //! # Invariants
+//! - What passes by itself is no other status than 200: a browser comes again.
 //! - Going on behind an event's id neither repeats a record nor leaves one out, and never goes on
 //!   in another incarnation of the stream.
 
@@ -90,7 +91,10 @@ enum Left {
 
 /// Follows a stream.
 pub(crate) async fn follow(gateway: &Gateway, open: ReadOpen) -> Result<Response, Refused> {
-    let read = Box::new(Read::open(&gateway.cores, open).await?);
+    let read = match Read::open(&gateway.cores, open).await {
+        Err(refusal) if refusal.retry => return Ok(come_again(&refusal)),
+        read => Box::new(read?),
+    };
     let id = read.opened().stream_id.to_string();
     let gateway = gateway.clone();
     let text = stream::unfold(Left::Opening(read), move |left| {
@@ -136,6 +140,16 @@ pub(crate) async fn follow(gateway: &Gateway, open: ReadOpen) -> Result<Response
     let mut response = Body::from_stream(text).into_response();
     set(&mut response, "text/event-stream");
     Ok(response)
+}
+
+/// A refusal that passes, as events: a browser that is answered with any other status than 200 never
+/// comes again, also when the star was only starting.
+fn come_again(refusal: &Refusal) -> Response {
+    let retry = format!("retry: {COME_BACK_MS}\n\n");
+    let text = retry + &event("refused", &as_json(refusal));
+    let mut response = Body::from(text).into_response();
+    set(&mut response, "text/event-stream");
+    response
 }
 
 fn shape(tail: Position) -> PositionShape {

@@ -38,3 +38,14 @@ fn what_is_no_id_is_refused() {
         assert_eq!(last(text), Err(()), "{text}");
     }
 }
+
+#[test]
+fn a_browser_that_is_refused_for_the_moment_comes_again() {
+    // Seen with chromium: a star that was killed and starting again answered its EventSource with
+    // 503, and the page was never told anything again.
+    let refusal = Refusal::new(Code::Unavailable, "the star is starting");
+    assert!(refusal.retry);
+    let response = come_again(&refusal);
+    assert_eq!(response.status(), axum::http::StatusCode::OK);
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+}

@@ -5,7 +5,7 @@
 //!   data:[{"k":"v"}]
 //!
 //!   event: control
-//!   data:{"streamNextOffset":"0000000000000002_0000000000000000","streamCursor":"7","upToDate":true}
+//!   data:{"streamNextOffset":"0000000000000002_0000000000000000","upToDate":true,...}
 //! ```
 //!
 //! # Invariants
