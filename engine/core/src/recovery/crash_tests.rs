@@ -1,7 +1,7 @@
 //! A crash at every call of a recovery, before and after it took effect: the next recovery gets
 //! the same as one that was never cut short.
 
-use super::memory_disk::{ALLOW, Fails, Log, MemoryDisk, run, summary};
+use super::memory_disk::{ALLOW, Fails, Log, MemoryDisk, found, run, summary};
 use super::*;
 use crate::segment::samples::{Image, id};
 use proptest::prelude::*;
@@ -170,5 +170,22 @@ proptest! {
             let again = run(&mut allowed.restarted(), ALLOW).expect("accepted once");
             prop_assert_eq!(again.end, recovered.end);
         }
+    }
+}
+
+/// Two starts without groups gave their segments 1 and 2 back, and the next one began with 1 again.
+/// Its segment 2 is a spare file, and the crash came before its header: the old one is there, says
+/// nothing of the end of segment 1, and is of an earlier start. The simulator saw the start
+/// refused, seed 315693.
+#[test]
+fn the_header_of_an_earlier_start_in_a_new_segment_is_none() {
+    for end in [LogEnd::default(), Log::new(1, 1).end()] {
+        let mut log = Log::new(1, 3);
+        log.last().bytes.extend_from_slice(&[0; 8192]);
+        let mut disk = log.disk();
+        disk.put(&Image::new(id(0, 2), end));
+        let recovered = found(&mut disk);
+        assert_eq!(recovered.end, log.end());
+        assert_eq!(recovered.report.recycled, 1);
     }
 }

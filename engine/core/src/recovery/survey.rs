@@ -13,7 +13,7 @@ use super::report::RecoveryError;
 use crate::disk::{BootDisk, LogListing, SegmentFile};
 use crate::segment::{HeaderDamage, Predecessor, SegmentHeader};
 use nova_model::limits::BLOCK_BYTES;
-use nova_model::{LogId, SegmentNumber, StarId};
+use nova_model::{Incarnation, LogId, SegmentNumber, StarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the first block of a segment says.
@@ -105,9 +105,18 @@ fn look(
     listing: &LogListing,
 ) -> Result<Survey, RecoveryError> {
     let mut survey = Survey::default();
+    let mut latest = Incarnation::default();
     for &(number, size) in &listing.segments {
         let file = SegmentFile { log, number };
-        let head = read_head(disk, file, star)?;
+        let head = match read_head(disk, file, star)? {
+            // A number is used again when no segment of that number got a group. Then a spare file
+            // may still begin with its old header: starts only go up along a log.
+            Head::Own(header) if header.id.incarnation < latest => Head::Lost(None),
+            head => head,
+        };
+        if let Head::Own(header) = &head {
+            latest = header.id.incarnation;
+        }
         if let Head::Own(SegmentHeader {
             predecessor: Some(before),
             ..
