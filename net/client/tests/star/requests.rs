@@ -70,6 +70,16 @@ impl Served {
                     created: false,
                 })
             }
+            other => {
+                drop(streams);
+                self.change(other)
+            }
+        }
+    }
+
+    fn change(&self, request: Request) -> Result<Answer, Refusal> {
+        let mut streams = self.shared.streams.borrow_mut();
+        match request {
             Request::ReconfigureStream { name, change } => {
                 let stream = streams.get(&name)?;
                 stream.settings = stream.settings.changed_by(&change);

@@ -148,13 +148,7 @@ fn after_refusal(refusal: &Refusal, subject: Subject<'_>) -> Advice {
         },
         Code::TooLarge => "make it smaller".into(),
         Code::BehindRejected => "run the command again".into(),
-        Code::Draining => match &refusal.facts {
-            Facts::Holder { address: None, .. } => run(
-                "start the star if it has stopped; if its cores are drained, let them lead",
-                "nova admin undrain --all".to_owned(),
-            ),
-            _ => "run the command again".into(),
-        },
+        Code::Draining => draining(refusal),
         Code::RateLimited => "wait a moment and run the command again".into(),
         Code::NotOwner => match &refusal.facts {
             Facts::Holder {
@@ -170,5 +164,16 @@ fn after_refusal(refusal: &Refusal, subject: Subject<'_>) -> Advice {
             _ => "restore the data from a copy".into(),
         },
         Code::Internal => "look at the star's log, and report what is there".into(),
+    }
+}
+
+/// A stream on its way has an address to go to; one of a star that stops or is closed has none.
+fn draining(refusal: &Refusal) -> Advice {
+    match &refusal.facts {
+        Facts::Holder { address: None, .. } => run(
+            "start the star if it has stopped; if its cores are drained, let them lead",
+            "nova admin undrain --all".to_owned(),
+        ),
+        _ => "run the command again".into(),
     }
 }

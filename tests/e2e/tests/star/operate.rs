@@ -186,11 +186,7 @@ async fn cores_are_drained_and_used_again_by_commands_under_load() {
     writers.go_on().await;
     let spread = json(&home, &["admin", "rebalance"]).await;
     for one in spread["moves"].as_array().expect("moves") {
-        assert_eq!(
-            (&one["from"], &one["to"]),
-            (&0.into(), &1.into()),
-            "{spread}"
-        );
+        assert_ne!(one["from"], one["to"], "{spread}");
     }
     let (said, _) = nova(&home, &["admin", "rebalance"], 0).await;
     assert!(
