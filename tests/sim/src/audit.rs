@@ -64,7 +64,7 @@ impl Oracle {
         self.check(tail >= account.tail, || {
             format!("{name}: the tail is {tail}, {} was told", account.tail)
         });
-        self.audit_first(name, first, &account);
+        self.audit_first(name, (id, first, tail), &account);
         self.audit_token(name, found, &account);
         self.check(info.epoch >= account.epoch, || {
             format!(
@@ -126,9 +126,18 @@ impl Oracle {
         });
     }
 
-    fn audit_first(&mut self, name: &StreamName, first: u64, account: &crate::history::Account) {
+    fn audit_first(
+        &mut self,
+        name: &StreamName,
+        (id, first, tail): (StreamId, u64, u64),
+        account: &crate::history::Account,
+    ) {
         let (told, asked) = (account.first, account.first_asked);
-        self.check((told..=asked).contains(&first), || {
+        let has_expired = match first == tail {
+            true => self.history.may_be_empty(id, tail),
+            false => self.history.may_have_expired(id, first),
+        };
+        self.check(first >= told && (first <= asked || has_expired), || {
             format!("{name}: trimmed to {first}, told {told}, asked for {asked}")
         });
     }

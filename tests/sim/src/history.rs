@@ -10,6 +10,7 @@
 //! - The judgement: [`crate::oracle`].
 
 use crate::buckets::Bucket;
+use crate::expiry::Kept;
 use crate::rng::mix;
 use crate::sessions::{Leader, PolicyChange, Session};
 use crate::settings::Settings;
@@ -56,6 +57,8 @@ pub struct Sent {
     pub copies: Copies,
     /// What became of it.
     pub fate: Fate,
+    /// When it was given to the client.
+    pub at: u64,
     /// The id of the update that it is, if it is one.
     pub update: Option<UpdateId>,
 }
@@ -135,6 +138,11 @@ pub struct History {
     pub(crate) defaults: BTreeMap<BucketName, Settings>,
     /// Updates of entities.
     pub(crate) updates: Vec<UpdateFacts>,
+    /// What was asked to be kept of streams, and of those of buckets.
+    pub(crate) kept: BTreeMap<StreamName, Kept>,
+    pub(crate) kept_by_default: BTreeMap<BucketName, Kept>,
+    /// The time.
+    pub(crate) clock: u64,
     /// When the disk was looked at last, and the settings that were found then.
     pub(crate) audited: Mark,
     pub(crate) found: BTreeMap<StreamId, StreamSettings>,
@@ -161,6 +169,7 @@ impl History {
             stream: stream.clone(),
             copies,
             fate: Fate::Open,
+            at: self.clock,
             update: None,
         });
         RecordId(self.sent.len() as u64 - 1)

@@ -27,6 +27,7 @@ mod clients;
 mod cold;
 mod desk;
 mod disk;
+mod expiry;
 mod history;
 mod network;
 mod node;

@@ -14,6 +14,7 @@ const USAGE: &str =
   --bug NAME     plants a bug; a wrong name lists them
   --undamaged    leaves cold data alone at the end of a run
   --all          goes on after a finding
+  --forgets yes|no  trims much and recycles often; decided by the seed if nothing is said
   --locks no     a start does not wait for writes of a killed process";
 
 struct Arguments {
@@ -66,6 +67,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, Strin
                 parsed.bug = Some(name);
             }
             "--locks" => parsed.options.locks_work = Some(value()? == "yes"),
+            "--forgets" => parsed.options.forgets = Some(value()? == "yes"),
             other => return Err(format!("{other} is not known")),
         }
     }
@@ -140,7 +142,12 @@ fn tell(arguments: &Arguments, report: &Report, finding: &str) {
     } else {
         ""
     };
-    let with = format!("{bug}{locks}{whole}");
+    let forgets = match arguments.options.forgets {
+        Some(true) => " --forgets yes",
+        Some(false) => " --forgets no",
+        None => "",
+    };
+    let with = format!("{bug}{locks}{whole}{forgets}");
     println!("again: cargo run --release -p nova-sim -- --seed {seed} --trace{with}");
 }
 

@@ -123,7 +123,8 @@ impl Oracle {
         let account = self.history.accounts.entry(id).or_default();
         account.first = account.first.max(first);
         let asked = account.first_asked;
-        self.check(first <= asked, || {
+        let may_be = first <= asked || self.history.may_have_expired(id, first);
+        self.check(may_be, || {
             format!("{id} is trimmed to {first}, at most {asked} was asked for")
         });
     }

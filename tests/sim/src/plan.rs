@@ -19,6 +19,8 @@ pub struct Options {
     pub with_lines: bool,
     /// Whether cold data is left alone at the end of a run.
     pub without_damage: bool,
+    /// Whether much is trimmed and segments go often; decided by the seed if nothing is said.
+    pub forgets: Option<bool>,
 }
 
 /// Something that goes wrong.
@@ -53,6 +55,8 @@ pub struct Plan {
     pub boot: BootPlan,
     /// Whether the disk's locks work.
     pub locks_work: bool,
+    /// Whether much is trimmed, segments are small, and crashes come while one is recycled.
+    pub forgets: bool,
     /// Whether bits turn in cold data at the end.
     pub damages: bool,
     /// The longest usual time of a piece on a link.
@@ -74,7 +78,9 @@ impl Plan {
     pub fn new(rng: &mut Rng, options: &Options) -> Plan {
         let most = *rng.pick(&[600_000, 2_500_000, 2_500_000, 10_000_000]);
         let calm_at = rng.between(300_000, most);
-        let boot = BootPlan {
+        let drawn = rng.chance(30);
+        let forgets = options.forgets.unwrap_or(drawn);
+        let mut boot = BootPlan {
             cores: rng.between(1, 3) as u16,
             forget_us: *rng.pick(&[3_000, 20_000, 200_000]),
             // A group must fit a segment, and a group holds at most what may be pending.
@@ -86,6 +92,9 @@ impl Plan {
             allow_corrupt: false,
             dies_at_call: None,
         };
+        if forgets {
+            (boot.forget_us, boot.segment_bytes) = (3_000, 128 * 1024);
+        }
         let stable = rng.between(1, 3) as usize;
         let churned = rng.below(3) as usize;
         let writers = *rng.pick(&[0, 0, 2, 3]);
@@ -105,6 +114,7 @@ impl Plan {
             calm_at,
             boot,
             locks_work: options.locks_work.unwrap_or(locks),
+            forgets,
             damages: !options.without_damage,
             delay_us_max: *rng.pick(&[60, 400, 5_000]),
             streams: (0..stable + churned + entities).map(name).collect(),

@@ -201,6 +201,7 @@ fn misfit<T: Copy + PartialEq + Default + Debug>(
 impl Oracle {
     /// Somebody wants to create a stream with these settings.
     pub fn create_wanted(&mut self, name: &StreamName, settings: &StreamSettings, asked: Mark) {
+        self.history.keep_stream(name, settings);
         let named = self.history.names.entry(name.clone()).or_default();
         named.creates.push((*settings, asked));
     }
@@ -240,6 +241,7 @@ impl Oracle {
 
     /// Somebody wants to change the defaults of a bucket that is never deleted.
     pub fn defaults_wanted(&mut self, name: &BucketName, defaults: &StreamSettings, asked: Mark) {
+        self.history.keep_bucket(name, defaults);
         let settings = self.history.defaults.entry(name.clone()).or_default();
         each!(settings, defaults, |register, value| register
             .ask(value, asked));

@@ -66,8 +66,8 @@ struct World {
     life: Life,
     cores: u16,
     disk_slowness: u64,
-    /// A crash that waits for a group to be on its way to the disk.
-    armed: Option<Fault>,
+    /// A crash that waits for an operation of this kind to be on its way to the disk.
+    armed: Option<(Fault, &'static str)>,
     is_calm: bool,
 }
 
@@ -234,6 +234,7 @@ impl World {
     }
 
     fn happen(&mut self, happening: Happening) {
+        self.oracle.history.clock = self.agenda.now();
         match happening {
             Happening::Boot => self.boot(),
             Happening::Turn(life, core) if self.is_alive(life) => {
@@ -274,8 +275,11 @@ impl World {
     }
 
     fn strike_if_armed(&mut self) {
-        if let Some(fault) = self.armed
-            && self.star.as_ref().is_some_and(Star::has_group_in_flight)
+        if let Some((fault, kind)) = self.armed
+            && self
+                .star
+                .as_ref()
+                .is_some_and(|star| star.has_in_flight(kind))
         {
             self.armed = None;
             self.crash(fault);
@@ -326,7 +330,10 @@ impl World {
         self.trace.note(now, "FAULT", 0, || format!("{fault:?}"));
         match fault {
             Fault::Stop => self.crash(fault),
-            Fault::Kill | Fault::PowerCut if self.rng.chance(70) => self.armed = Some(fault),
+            Fault::Kill | Fault::PowerCut if self.rng.chance(70) => {
+                let recycles = self.plan.forgets && self.rng.chance(50);
+                self.armed = Some((fault, if recycles { "recycle" } else { "write" }));
+            }
             Fault::Kill | Fault::PowerCut => self.crash(fault),
             Fault::CutLink => {
                 let links = self.network.unbroken();
@@ -480,6 +487,7 @@ impl World {
             streams: &self.plan.streams,
             stable: self.plan.stable,
             entities: self.plan.entities,
+            forgets: self.plan.forgets,
             life: self.life.0,
             bug: self.plan.client_bug,
         };

@@ -1,10 +1,12 @@
-//! What kinds of clients a seed draws.
+//! What kinds of clients a seed draws, and with what they ask.
 
 use super::{EntityKind, ProducerKind, Surroundings};
+use crate::expiry::KEPT_MIN;
 use crate::history::{RecordId, body_of};
 use nova_client::core::BatcherConfig;
 use nova_client::core::fenced::WriteRules;
 use nova_client::core::keyed::KeyedConfig;
+use nova_model::settings::Retention;
 use nova_model::{Record, Timestamp};
 
 /// The most bytes of a batch of updates: a group must fit a small segment.
@@ -78,5 +80,25 @@ pub(super) fn record_of(around: &mut Surroundings<'_>, id: RecordId) -> Record {
         }
         1 => record.with_header(&b"kind"[..], &b"simulated"[..]),
         _ => record,
+    }
+}
+
+/// So long and so much that nothing goes, and each time another one; or so little that records go,
+/// where no entities need theirs.
+pub(super) fn retention(around: &mut Surroundings<'_>) -> Retention {
+    let is_short = around.forgets && around.entities().is_empty();
+    match around.rng.below(4) {
+        0 if is_short => Retention {
+            age_s: Some(around.rng.between(1, 3)),
+            bytes: None,
+        },
+        1 | 2 if is_short => Retention {
+            age_s: None,
+            bytes: Some(around.rng.between(200, 60_000)),
+        },
+        _ => Retention {
+            age_s: Some(KEPT_MIN + around.rng.below(KEPT_MIN)),
+            bytes: (around.rng.chance(50)).then(|| KEPT_MIN + around.rng.below(KEPT_MIN)),
+        },
     }
 }

@@ -58,6 +58,8 @@ pub struct Surroundings<'a> {
     pub stable: usize,
     /// How many of them are entities, which are neither deleted nor trimmed; they come last.
     pub entities: usize,
+    /// Whether much is trimmed.
+    pub forgets: bool,
     /// Which start of the star this is.
     pub life: u64,
     /// The safeguard that clients leave out.

@@ -4,15 +4,14 @@
 //! - Streams that are never deleted are the only ones that are trimmed, fenced and appended to by
 //!   name alone: of the others nobody knows which incarnation an answer without an id meant.
 
-use super::Surroundings;
+use super::{Surroundings, kinds};
+use crate::expiry::KEPT_MIN;
 use crate::history::{Copies, Mark, RecordId, body_of};
 use crate::sessions::{Leader, Taken};
 use nova_model::condition::{Conditions, FencingToken, WriterStamp};
 use nova_model::names::BucketName;
 use nova_model::request::{Ack, Answer, CoreSet, OneShotAppend, Page, Request};
-use nova_model::settings::{
-    BucketSettings, ProducerPolicy, Retention, StreamSettings, TimestampMode,
-};
+use nova_model::settings::{BucketSettings, ProducerPolicy, StreamSettings, TimestampMode};
 use nova_model::{
     Code, CoreId, EncodedBatch, Epoch, Record, Refusal, SequenceNumber, StreamId, StreamName,
     WriterId,
@@ -85,7 +84,11 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
     let known = around.oracle.history.current(&name);
     let is_stable = around.is_stable(&name);
     let is_lasting = is_stable || around.entities().contains(&name);
-    let request = match (around.rng.below(25), known) {
+    let drawn = match around.forgets && around.rng.chance(25) {
+        true => 6,
+        false => around.rng.below(25),
+    };
+    let request = match (drawn, known) {
         (0..=5, Some(id)) => return append(around, &name, id, stamp),
         (6..=7, Some(id)) if is_stable => trim(around, name, id),
         (8, Some(id)) if is_lasting => fence(around, name, id),
@@ -225,11 +228,7 @@ fn settings(around: &mut Surroundings<'_>) -> StreamSettings {
             0 => Some(TimestampMode::Arrival),
             _ => None,
         },
-        retention: around.rng.chance(30).then(|| Retention {
-            // So long and so much that nothing goes, and each time another one.
-            age_s: Some(KEPT_MIN + around.rng.below(KEPT_MIN)),
-            bytes: (around.rng.chance(50)).then(|| KEPT_MIN + around.rng.below(KEPT_MIN)),
-        }),
+        retention: around.rng.chance(30).then(|| kinds::retention(around)),
         timestamps_uncapped: around.rng.chance(10).then(|| around.rng.chance(50)),
         delete_on_empty_s: around
             .rng
@@ -300,9 +299,6 @@ fn side_bucket(around: &mut Surroundings<'_>) -> Request {
     }
 }
 
-/// Seconds and bytes that no run comes to.
-const KEPT_MIN: u64 = 1 << 40;
-
 impl Asked {
     /// Something is about to be sent.
     pub(super) fn new(around: &mut Surroundings<'_>, what: What) -> Asked {
@@ -337,7 +333,8 @@ impl Asked {
             Request::CreateStream { name, settings, .. } => {
                 oracle.create_wanted(name, settings, self.mark);
             }
-            Request::ReconfigureStream { change, .. } => {
+            Request::ReconfigureStream { name, change } => {
+                oracle.history.keep_stream(name, change);
                 if let Some((id, _)) = self.known {
                     oracle.change_wanted(id, change, self.mark);
                 }

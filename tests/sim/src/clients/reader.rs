@@ -330,6 +330,7 @@ fn before_is_older(
         .and_then(|(account, at)| account.records.get(&at));
     let told = told.and_then(|told| told.timestamp);
     let may_be_trimmed = account.is_some_and(|account| start.0 <= account.first_asked);
+    let may_be_trimmed = may_be_trimmed || around.oracle.history.may_have_expired(id, start.0);
     may_be_trimmed || told.is_none_or(|told| told < time.0)
 }
 

@@ -98,9 +98,9 @@ impl Core {
         self.wake(ground, life);
     }
 
-    pub(super) fn has_group_in_flight(&self) -> bool {
+    pub(super) fn has_in_flight(&self, kind: &str) -> bool {
         let mut flights = self.flights.values();
-        flights.any(|flight| flight.weight().0 == "write")
+        flights.any(|flight| flight.weight().0 == kind)
     }
 
     pub(super) fn into_shard(self) -> Shard {

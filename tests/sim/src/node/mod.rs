@@ -125,9 +125,10 @@ impl Star {
         }
     }
 
-    /// Whether a group or a header is on its way to the disk.
-    pub fn has_group_in_flight(&self) -> bool {
-        self.cores.iter().any(Core::has_group_in_flight)
+    /// Whether an operation of this kind is on its way to the disk: `write`, a group or a header, or
+    /// `recycle`.
+    pub fn has_in_flight(&self, kind: &str) -> bool {
+        self.cores.iter().any(|core| core.has_in_flight(kind))
     }
 
     /// Its shards, for somebody who drives them by hand.
