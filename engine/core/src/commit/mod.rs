@@ -204,6 +204,13 @@ impl LogWriter {
         self.roll_soon = true;
     }
 
+    /// A roll may be asked for soon: the file for it is made now.
+    pub(crate) fn make_ready(&mut self) {
+        if let Some(slot) = &mut self.active {
+            slot.leave_soon();
+        }
+    }
+
     /// What answers to the entry that was pushed last wait for.
     pub(crate) fn last_ticket(&self) -> Ticket {
         self.last_ticket
@@ -357,12 +364,8 @@ impl LogWriter {
 
     fn poll_create(&mut self, now: Instant) -> Option<DiskOp> {
         let is_due = self.create_retry.is_none_or(|at| at <= now);
-        let is_wanted = self.roll_wanted
-            || self.roll_soon
-            || self
-                .active
-                .as_ref()
-                .is_none_or(|slot| slot.offset > slot.length / 2);
+        let is_wanted =
+            self.roll_wanted || self.roll_soon || self.active.as_ref().is_none_or(Slot::wants_next);
         if self.next.is_some() || !is_due || !is_wanted {
             return None;
         }
@@ -477,20 +480,12 @@ impl LogWriter {
     fn group_written(&mut self) -> DurableGroup {
         let group = self.in_flight.take().expect("a group was in flight");
         self.pending_bytes -= group.bytes;
-        let InFlight {
-            ticket,
-            entries,
-            offset,
-            length,
-            sent,
-            ..
-        } = group;
         DurableGroup {
-            ticket,
-            offset,
-            length,
-            entries,
-            sent,
+            ticket: group.ticket,
+            offset: group.offset,
+            length: group.length,
+            entries: group.entries,
+            sent: group.sent,
         }
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Slot {
     zeroed: u64,
     /// The range that zeros are being written to.
     zeroing: Option<Range<u64>>,
+    /// Whether groups may soon have to go to a segment behind this one, however empty it is.
+    is_left_soon: bool,
 }
 
 impl Slot {
@@ -54,7 +56,18 @@ impl Slot {
             length,
             zeroed: offset,
             zeroing: None,
+            is_left_soon: false,
         }
+    }
+
+    /// The file for the next segment is to be there before it is asked for.
+    pub(crate) fn leave_soon(&mut self) {
+        self.is_left_soon = true;
+    }
+
+    /// Whether the file for the next segment is to be made by now.
+    pub(crate) fn wants_next(&self) -> bool {
+        self.is_left_soon || self.offset > self.length / 2
     }
 
     pub(crate) fn created(&mut self, written_before: bool) {

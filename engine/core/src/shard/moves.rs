@@ -228,6 +228,8 @@ impl Shard {
             .remove(id)
             .expect("a stream that moves is in memory");
         self.recent.forget(&gone);
+        // Should it come back soon, it waits for a new segment.
+        self.log.make_ready();
         let name = gone.assigned.name;
         if is_named && self.places.is_home(self.config.core, &name) {
             self.away.insert(name.clone(), Away { core: to, epoch });
