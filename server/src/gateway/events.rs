@@ -142,8 +142,8 @@ pub(crate) async fn follow(gateway: &Gateway, open: ReadOpen) -> Result<Response
     Ok(response)
 }
 
-/// A refusal that passes, as events: a browser that is answered with any other status than 200 never
-/// comes again, also when the star was only starting.
+/// A refusal that passes, as events: a browser that is answered with any other status than 200
+/// never comes again, also when the star was only starting.
 fn come_again(refusal: &Refusal) -> Response {
     let retry = format!("retry: {COME_BACK_MS}\n\n");
     let text = retry + &event("refused", &as_json(refusal));

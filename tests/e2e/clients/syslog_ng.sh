@@ -7,6 +7,7 @@
 
 command -v syslog-ng > /dev/null || skip "syslog-ng is not there"
 LINES_EACH=500
+RECORDS=/v1/streams/logs/syslog/records
 start_star
 curl -fsS -X PUT "http://$STAR/v1/buckets/logs" > /dev/null
 curl -fsS -X PUT "http://$STAR/v1/streams/logs/syslog" > /dev/null
@@ -22,14 +23,14 @@ write_lines() {
 }
 
 records() {
-    curl -fsS -H 'accept: application/x-ndjson' "http://$STAR/v1/streams/logs/syslog/records"
+    curl -fsS -H 'accept: application/x-ndjson' "http://$STAR$RECORDS"
 }
 
 # Reads on from record $1 until a body holds $2: the star lets a read wait.
 await() {
     next=$1
     for _ in $(seq 100); do
-        page=$(curl -fsS "http://$STAR/v1/streams/logs/syslog/records?seq=$next&wait_ms=2000&clamp=true")
+        page=$(curl -fsS "http://$STAR$RECORDS?seq=$next&wait_ms=2000&clamp=true")
         next=$(printf '%s' "$page" | sed 's/.*"next":\([0-9]*\).*/\1/')
         case $page in *"$2"*) return 0 ;; esac
     done
@@ -52,7 +53,8 @@ kill -TERM "$SYSLOG_PID"
 wait "$SYSLOG_PID" || true
 
 records > "$WORK/records"
-grep -q "syslog-ng starting up" "$WORK/records" || fail "its own log is not there: $(head -n 3 "$WORK/records")"
+grep -q "syslog-ng starting up" "$WORK/records" \
+    || fail "its own log is not there: $(head -n 3 "$WORK/records")"
 grep -o 'line [0-9]* says' "$WORK/records" | sort > "$WORK/found"
 seq 0 $((2 * LINES_EACH - 1)) | sed 's/.*/line & says/' | sort > "$WORK/expected"
 missing=$(sort -u "$WORK/found" | comm -13 - "$WORK/expected" | wc -l)

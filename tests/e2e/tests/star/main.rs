@@ -16,6 +16,7 @@ mod forget;
 mod full_disk;
 mod http;
 mod http_bad_input;
+mod http_durable;
 mod http_follow;
 mod http_life;
 mod idle;
