@@ -172,7 +172,7 @@ fn epoch_repeated_is_found() {
 
 #[test]
 fn policy_keeps_sessions_is_found() {
-    expect_found(star(PlantedBug::PolicyKeepsSessions), 60, None);
+    expect_found(star(PlantedBug::PolicyKeepsSessions), 100, None);
 }
 
 #[test]
