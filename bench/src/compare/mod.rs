@@ -5,9 +5,9 @@
 //!             \---- each: all columns ----/
 //! ```
 //! All servers run from the beginning to the end, each on the star's CPU and with a folder on the
-//! same file system; one works at a time. A ratio is made of values of the same round. Who goes first
-//! changes from round to round, and all caches are written before each turn: nova leaves nothing
-//! there, a database leaves its tables.
+//! same file system; one works at a time. A ratio is made of values of the same round. Who goes
+//! first changes from round to round, and all caches are written before each turn: nova leaves
+//! nothing there, a database leaves its tables.
 //!
 //! # Invariants
 //! - No system acks what a power cut would take: where that is a setting, it is set.
