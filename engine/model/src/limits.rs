@@ -120,6 +120,9 @@ pub const FORGET_US: u64 = 1_000_000;
 pub const FORGET_STEPS_MAX: usize = 64;
 /// Between two such turns while there is more to look at: at most some 2 % of a core.
 pub const FORGET_PAUSE_US: u64 = 5_000;
+/// The same while the log waits for a file for its next segment: one that is given back is at hand
+/// sooner than a new one.
+pub const FORGET_PAUSE_SHORT_US: u64 = 250;
 /// Statements of streams that are written anew in one turn, so that an old segment can go.
 pub const RESTATED_MAX: usize = 32;
 /// Bytes of such statements in one turn, though one may exceed it.

@@ -104,7 +104,7 @@ fn a_lost_index_is_built_again() {
          acked 1..2
          acked 2..3
          acked 3..4
-         3 segments
+         2 segments
          from 0
          0:*3000
          1:*3000

@@ -351,7 +351,7 @@ fn a_stream_is_found_by_its_newest_segment_in_whatever_order_indexes_are_stored(
          acked 3..4
          acked 4..5
          acked 5..6
-         7 segments
+         6 segments
          0 in memory
          tail 2
          acked 2..3

@@ -34,7 +34,7 @@ use gate::Ticket;
 use nova_model::ids::SegmentNumber;
 use nova_model::limits::{BLOCK_BYTES, GROUP_BYTES_MAX, GROUP_ENTRIES_MAX, GROUP_TARGET_BYTES};
 use nova_model::{Instant, SegmentId};
-use slot::{Phase, Slot};
+use slot::{BULK_BYTES, Phase, Slot};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Sizes of a first segment that are tried one after the other when a start has no space for a
@@ -258,11 +258,19 @@ impl LogWriter {
         self.create_retry
     }
 
-    /// The next disk operation, if there is one now; `token` names it from then on.
+    /// Whether a file for the next segment is to be made.
+    pub(crate) fn wants_file(&self) -> bool {
+        let is_near = || self.active.as_ref().is_none_or(Slot::wants_next);
+        self.next.is_none() && (self.is_rolling() || is_near())
+    }
+
+    /// The next disk operation, if there is one now; `token` names it from then on. Unless
+    /// `early`, the next segment's file is put off until a quarter of this one is left.
     pub(crate) fn poll(
         &mut self,
         now: Instant,
         token: OpToken,
+        early: bool,
         statements: &dyn Statements,
     ) -> Option<DiskOp> {
         if self.poisoned {
@@ -272,7 +280,7 @@ impl LogWriter {
             .poll_group(now, statements)
             .map(|op| (LogOp::Group, op))
             .or_else(|| self.poll_header().map(|op| (LogOp::Header, op)))
-            .or_else(|| self.poll_create(now).map(|op| (LogOp::Create, op)))
+            .or_else(|| self.poll_create(now, early).map(|op| (LogOp::Create, op)))
             .or_else(|| self.poll_zero())?;
         self.ops.insert(token, kind);
         Some(op)
@@ -362,11 +370,10 @@ impl LogWriter {
         })
     }
 
-    fn poll_create(&mut self, now: Instant) -> Option<DiskOp> {
+    fn poll_create(&mut self, now: Instant, early: bool) -> Option<DiskOp> {
         let is_due = self.create_retry.is_none_or(|at| at <= now);
-        let is_wanted =
-            self.roll_wanted || self.roll_soon || self.active.as_ref().is_none_or(Slot::wants_next);
-        if self.next.is_some() || !is_due || !is_wanted {
+        let can_wait = !self.is_rolling() && self.active.as_ref().is_some_and(Slot::can_wait);
+        if !self.wants_file() || !is_due || (can_wait && !early) {
             return None;
         }
         self.create_retry = None;
@@ -393,8 +400,7 @@ impl LogWriter {
         if is_bulk || self.open.len() > 1 {
             return None;
         }
-        let rolling = self.roll_wanted;
-        let active = self.active.iter_mut().filter(|_| !rolling);
+        let active = self.active.iter_mut().filter(|_| !self.roll_wanted);
         active.chain(self.next.iter_mut()).find_map(|slot| {
             let file = slot.file;
             slot.zero_ahead().map(|op| (LogOp::Zero(file), op))
@@ -489,6 +495,3 @@ impl LogWriter {
         }
     }
 }
-
-/// Groups above this size are bandwidth-bound: zeros ahead of them would only take their share.
-const BULK_BYTES: usize = 128 * 1024;

@@ -14,6 +14,9 @@ use nova_model::SegmentId;
 use nova_model::limits::{BLOCK_BYTES, ZERO_AHEAD_BYTES, ZERO_CHUNK_BYTES};
 use std::ops::Range;
 
+/// Groups above this size are bandwidth-bound: zeros ahead of them would only take their share.
+pub(crate) const BULK_BYTES: usize = 128 * 1024;
+
 /// How far a segment's file has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -76,6 +79,11 @@ impl Slot {
         if written_before {
             self.zeroed = self.length;
         }
+    }
+
+    /// Whether the file for the next segment may be put off: a quarter of this one is left.
+    pub(crate) fn can_wait(&self) -> bool {
+        !self.is_left_soon && self.has_room(self.length / 4)
     }
 
     /// Whether a group of `length` bytes fits behind the last one.

@@ -66,11 +66,10 @@ impl Shard {
                 self.tell_if_stuck();
             }
             OpOwner::Index(file) => self.handle_index(file, result),
-            OpOwner::Finish => {
-                if let DiskResult::Failed(error) = result {
-                    self.fatal(error);
-                }
-            }
+            OpOwner::Finish(_) => match result {
+                DiskResult::Failed(error) => self.fatal(error),
+                _ => self.recycling.hurry(),
+            },
             OpOwner::Space => self.space_known(result),
             OpOwner::Recycle(file) => self.recycled(file, result),
             OpOwner::LetGo { to, file } => self.tell_let_go(to, file, result),
@@ -86,7 +85,10 @@ impl Shard {
                 let index = self.indexes.roll(to, id, end);
                 if let (Some((file, bytes)), Some(end)) = (index, end) {
                     let length = end.length;
-                    self.ask(OpOwner::Finish, DiskOp::FinishSegment { file, length });
+                    self.ask(
+                        OpOwner::Finish(file),
+                        DiskOp::FinishSegment { file, length },
+                    );
                     self.ask(OpOwner::Index(file), DiskOp::StoreIndex { file, bytes });
                 }
                 self.ask_for_space();
@@ -139,6 +141,7 @@ impl Shard {
         self.bound_index();
         let Some(ticket) = group.ticket else { return };
         self.durable = ticket;
+        self.recycling.note_durable(ticket);
         for held in self.gate.release(ticket) {
             self.release(now, group.sent, held);
         }

@@ -132,7 +132,7 @@ pub struct Shard {
 enum OpOwner {
     Log,
     Index(SegmentFile),
-    Finish,
+    Finish(SegmentFile),
     Reader(ReaderKey),
     Space,
     Recycle(SegmentFile),
@@ -232,7 +232,8 @@ impl Shard {
             buckets: &self.buckets,
             recycling: &self.recycling,
         };
-        if let Some(op) = self.log.poll(now, token, &statements) {
+        let may_make = self.space.is_tight() || !self.is_forgetting_behind();
+        if let Some(op) = self.log.poll(now, token, may_make, &statements) {
             self.last_token = token;
             self.owners.insert(token, OpOwner::Log);
             return Some((token, op));

@@ -36,7 +36,8 @@ use crate::released::{NumberRange, Released};
 use crate::state::StreamState;
 use nova_model::ids::LogId;
 use nova_model::limits::{
-    FORGET_PAUSE_US, FORGET_STEPS_MAX, RESTATED_BYTES_MAX, RESTATED_MAX, WRITER_BATCHES_MAX,
+    FORGET_PAUSE_SHORT_US, FORGET_PAUSE_US, FORGET_STEPS_MAX, RESTATED_BYTES_MAX, RESTATED_MAX,
+    WRITER_BATCHES_MAX,
 };
 use nova_model::{CoreId, Instant, Now};
 use std::collections::{BTreeMap, VecDeque};
@@ -50,6 +51,7 @@ pub(super) struct Recycling {
     /// Segments to look at in the look at hand, oldest first.
     queue: VecDeque<Arc<SealedIndex>>,
     check: Option<Check>,
+    is_looking: bool,
     /// The row that kept a segment when it was looked at last: it is looked at first.
     keepers: BTreeMap<SegmentFile, usize>,
     /// Whether something was trimmed or deleted since the queue was made.
@@ -85,6 +87,8 @@ enum Verdict {
     Free,
     /// To stay, at least for the moment.
     Keep,
+    /// To stay until what is on its way to the disk is there.
+    Wait,
     /// To be stated elsewhere first.
     State(Box<StreamState>),
 }
@@ -105,6 +109,7 @@ impl Recycling {
             released,
             queue: VecDeque::new(),
             check: None,
+            is_looking: false,
             keepers: BTreeMap::new(),
             is_stale: false,
             going: BTreeMap::new(),
@@ -119,6 +124,21 @@ impl Recycling {
     pub(super) fn hurry(&mut self) {
         self.is_stale = true;
         self.due = Instant::default();
+    }
+
+    /// What was written waits no longer.
+    pub(super) fn note_durable(&mut self, durable: Ticket) {
+        let pass = self.check.as_ref().map(|check| check.pass);
+        if let Some(Pass::Wait(ticket) | Pass::Release(ticket)) = pass
+            && ticket <= durable
+        {
+            self.due = Instant::default();
+        }
+    }
+
+    /// Whether a segment may be free that was not looked at since, or one is on its way out.
+    fn is_behind(&self) -> bool {
+        self.is_stale || self.is_looking || !self.going.is_empty()
     }
 
     /// What the first group of a segment states.
@@ -143,7 +163,8 @@ impl Shard {
             self.recycling.due = now.instant.plus_us(FORGET_PAUSE_US);
             return;
         }
-        if self.recycling.is_stale && self.recycling.check.is_none() {
+        let is_looking = std::mem::replace(&mut self.recycling.is_looking, true);
+        if self.recycling.check.is_none() && (self.recycling.is_stale || !is_looking) {
             self.queue_segments();
         }
         let (mut steps, mut stated) = (FORGET_STEPS_MAX, (0, 0));
@@ -152,9 +173,9 @@ impl Shard {
                 Step::More => {}
                 Step::Pause => break,
                 Step::Done => {
-                    self.queue_segments();
+                    self.recycling.is_looking = false;
                     let wait = match self.recycling.is_stale {
-                        true => FORGET_PAUSE_US,
+                        true => self.forget_pause_us(),
                         false => self.config.forget_us,
                     };
                     self.recycling.due = now.instant.plus_us(wait);
@@ -162,22 +183,37 @@ impl Shard {
                 }
             }
         }
-        self.recycling.due = now.instant.plus_us(FORGET_PAUSE_US);
+        self.recycling.due = now.instant.plus_us(self.forget_pause_us());
+    }
+
+    /// Whether what was written since has not been looked at: the next segment is rather made of a
+    /// file that is given back than of a new one.
+    pub(super) fn is_forgetting_behind(&self) -> bool {
+        !self.indexes.is_all_stored()
+            || self.retention.is_behind(self.durable)
+            || self.recycling.is_behind()
+    }
+
+    /// The pause between two turns of forgetting; short while the log waits for a file.
+    pub(super) fn forget_pause_us(&self) -> u64 {
+        match self.log.wants_file() {
+            true => FORGET_PAUSE_SHORT_US,
+            false => FORGET_PAUSE_US,
+        }
     }
 
     /// The segments that may go: of this core's log, and of logs that no core writes any more. A
-    /// segment that was just sealed is cut first; that is waited for.
+    /// segment that was just sealed is cut first; then it is looked at.
     fn queue_segments(&mut self) {
-        let is_finishing = |owner: &OpOwner| *owner == OpOwner::Finish;
-        self.recycling.is_stale = self.owners.values().any(is_finishing);
-        if self.recycling.is_stale {
-            return;
-        }
+        self.recycling.is_stale = false;
         let (core, cores) = (self.config.core.0, self.config.cores());
         let is_mine = |log: LogId| log.0 == core || (log.0 >= cores && log.0 % cores == core);
         let going = &self.recycling.going;
         let queue = self.indexes.recyclable(is_mine);
-        let queue = queue.filter(|index| !going.contains_key(&index.file()));
+        let owners = &self.owners;
+        let is_finishing = |file| owners.values().any(|owner| *owner == OpOwner::Finish(file));
+        let queue =
+            queue.filter(|index| !going.contains_key(&index.file()) && !is_finishing(index.file()));
         self.recycling.queue = queue.collect();
     }
 
@@ -235,6 +271,10 @@ impl Shard {
                 self.recycling.keepers.insert(check.index.file(), row);
                 return;
             }
+            (Verdict::Wait, _) => {
+                self.recycling.is_stale = true;
+                return;
+            }
             (Verdict::State(_), Pass::Look { to_state }) => *to_state += 1,
             (Verdict::State(state), Pass::State(ticket)) => {
                 stated.0 += 1;
@@ -263,11 +303,9 @@ impl Shard {
 
     fn judge_row(&self, index: &SealedIndex, state: &StreamState) -> Verdict {
         let name = &state.name;
-        if let Some(id) = self.streams.find(name) {
-            let is_settled = self.stream(id).last_ticket <= self.durable;
-            if !is_settled || self.check_moving(id).is_err() {
-                return Verdict::Keep;
-            }
+        let there = self.streams.find(name);
+        if there.is_some_and(|id| self.check_moving(id).is_err()) {
+            return Verdict::Keep;
         }
         let (Ok(Some(found)), Ok(has_records)) =
             (self.indexes.find(name), index.has_records(state.id))
@@ -288,6 +326,10 @@ impl Shard {
         }
         if stated_in != index.file() || self.config.planted.has(PlantedBug::NotStatedAnew) {
             return Verdict::Free;
+        }
+        if there.is_some_and(|id| self.stream(id).last_ticket > self.durable) {
+            // What is on its way states it anew.
+            return Verdict::Wait;
         }
         if newest.deleted && self.hides_nothing(index, &newest) {
             return Verdict::Free;

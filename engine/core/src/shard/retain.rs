@@ -2,7 +2,7 @@
 //! empty for long are deleted, in the background.
 //!
 //! ```text
-//!   every second, and when a segment is full: the streams in memory, one after the other
+//!   every second, and when a segment is sealed: the streams in memory, one after the other
 //!   every 30th:   a round over the streams at rest, index by index
 //!     each: expired in the newest segment? in the one before? ... -> Trim or Deleted, in the log
 //! ```
@@ -22,12 +22,13 @@ use super::Shard;
 use crate::catalog::indexes::Found;
 use crate::catalog::retained::{Expired, Resting};
 use crate::catalog::streams::Stream;
+use crate::commit::gate::Ticket;
 use crate::disk::SegmentFile;
 use crate::entry::Entry;
 use crate::index::Expiry;
 use crate::state::StreamState;
 use nova_model::ids::StreamId;
-use nova_model::limits::{FORGET_PAUSE_US, FORGET_ROUND_LOOKS, FORGET_STEPS_MAX};
+use nova_model::limits::{FORGET_ROUND_LOOKS, FORGET_STEPS_MAX};
 use nova_model::names::StreamName;
 use nova_model::position::SequenceNumber;
 use nova_model::settings::EffectiveSettings;
@@ -45,6 +46,13 @@ pub(super) struct Retention {
     is_looked: bool,
     /// Looks until the next round over streams at rest.
     looks_left: u64,
+    /// How often there was more to look at, and how much of that the look at hand covers, and the
+    /// last one did.
+    hurries: u64,
+    looking: u64,
+    looked: u64,
+    /// What the last trim or deletion waits for.
+    trimmed: Ticket,
     /// What is left of the round at hand.
     round: Vec<Resting>,
     search: Option<Search>,
@@ -66,11 +74,25 @@ impl Retention {
 
     /// A segment is full: there is more to look at now than at other times.
     pub(super) fn hurry(&mut self) {
+        self.hurries += 1;
         if self.is_looked {
             self.is_looked = false;
             self.after = None;
         }
         self.due = Instant::default();
+    }
+
+    /// Whether a stream was not looked at since there was more to look at, or what was found of
+    /// that is not durable.
+    pub(super) fn is_behind(&self, durable: Ticket) -> bool {
+        self.looked < self.hurries || self.trimmed > durable
+    }
+
+    /// All streams in memory were looked at; again, if there was more since.
+    fn end_look(&mut self) {
+        self.looked = self.looking;
+        self.is_looked = self.looked == self.hurries;
+        self.after = None;
     }
 }
 
@@ -100,7 +122,7 @@ impl Shard {
                 return;
             }
         }
-        self.retention.due = now.instant.plus_us(FORGET_PAUSE_US);
+        self.retention.due = now.instant.plus_us(self.forget_pause_us());
     }
 
     fn begin_look(&mut self) {
@@ -125,13 +147,16 @@ impl Shard {
             return true;
         }
         if !self.retention.is_looked {
+            if self.retention.after.is_none() {
+                self.retention.looking = self.retention.hurries;
+            }
             match self.streams.behind(self.retention.after) {
                 Some(stream) => {
                     let (state, records_in) = (stream.assigned.clone(), stream.records_in);
                     self.retention.after = Some(state.id);
                     self.retain_stream(now, &state, records_in);
                 }
-                None => self.retention.is_looked = true,
+                None => self.retention.end_look(),
             }
             return true;
         }
@@ -245,7 +270,7 @@ impl Shard {
                 first,
                 at,
             };
-            self.commit(id, entry);
+            self.retention.trimmed = self.commit(id, entry);
         }
     }
 
@@ -258,7 +283,7 @@ impl Shard {
         if is_due && stream.sessions.is_empty() {
             self.lead(id);
             let epoch = self.stream(id).assigned.epoch;
-            self.commit(id, Entry::Deleted { stream: id, epoch });
+            self.retention.trimmed = self.commit(id, Entry::Deleted { stream: id, epoch });
         }
     }
 

@@ -36,12 +36,20 @@ pub(super) struct Space {
     is_asked: bool,
     free: u64,
     floor: u64,
+    /// Where appends are taken again.
+    high: u64,
     is_short: bool,
 }
 
 impl Space {
     pub(super) fn deadline(&self) -> Instant {
         self.due
+    }
+
+    /// Whether so little is free, or nothing known of it, that it is to be found out early whether
+    /// there is room for the next segment.
+    pub(super) fn is_tight(&self) -> bool {
+        self.free <= self.high
     }
 }
 
@@ -75,8 +83,9 @@ impl Shard {
         let floor = floor.unwrap_or_else(|| usual.min(total / FLOOR_PART));
         self.space.free = free;
         self.space.floor = floor;
+        self.space.high = floor.saturating_add(self.config.segment_bytes);
         self.space.is_short = match self.space.is_short {
-            true => free < floor.saturating_add(self.config.segment_bytes),
+            true => free < self.space.high,
             false => free < floor,
         };
     }
