@@ -138,6 +138,14 @@ pub enum PeerMessage {
         /// Its file.
         file: SegmentFile,
     },
+    /// A stream at rest whose home the receiver is, as it was when this was sent, is stated last in
+    /// a segment of the sender that could go but for that: state it anew.
+    Restate {
+        /// The stream's name.
+        name: StreamName,
+        /// The stream.
+        id: StreamId,
+    },
     /// Answers any of the changes of buckets above.
     BucketNoted {
         /// The change.

@@ -229,6 +229,40 @@ fn a_segment_goes_while_its_stream_is_written() {
     );
 }
 
+/// A stream at rest that another core's segment is the last to state: its home states it anew, and
+/// when that is sealed the segment goes.
+#[test]
+fn a_segment_goes_whose_streams_belong_to_other_cores() {
+    check(
+        "start cores 2
+         bucket b auto
+         at 0 append b/s0 a
+         at 0 handoff b/s0 1
+         at 1 trim b/s0 1
+         power
+         segments
+         wait 1000000 12
+         segments
+         at 0 describe b/s0
+         power
+         at 0 describe b/s0
+         at 0 append b/s0 b
+         at 0 read b/s0 1..",
+        "bucket made
+         acked 0..1
+         led by core-1 under epoch-2
+         trimmed to 1
+         4 segments
+         2 segments
+         stream there 1..1 epoch-3
+         stream there 1..1 epoch-3
+         acked 1..2
+         from 1
+         1:b
+         end 2",
+    );
+}
+
 #[test]
 fn a_full_disk_refuses_appends_and_takes_them_again_by_itself() {
     check(

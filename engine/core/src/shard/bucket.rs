@@ -295,6 +295,7 @@ impl Shard {
             }
             PeerMessage::Released { file } => self.let_segment_go(from, file),
             PeerMessage::LetGo { file } => self.segment_let_go(file),
+            PeerMessage::Restate { name, id } => self.restate(&name, id),
             PeerMessage::Take(handover) => self.take(from, *handover),
             PeerMessage::Taken { id, epoch } => self.taken(id, epoch),
             PeerMessage::LedAt { name, core, epoch } => self.led_at(name, core, epoch),

@@ -15,6 +15,8 @@
 //! next start removes what is left.
 //!
 //! # Invariants
+//! - A stream at rest is stated anew by its home alone, under its next epoch if another core's
+//!   segment stated it.
 //! - A segment with a record at or behind its stream's durable trim point is not released, nor one
 //!   with the newest statement of a stream.
 //! - A statement of a deletion goes only when no older statement is left that it hides.
@@ -65,6 +67,8 @@ struct Check {
     index: Arc<SealedIndex>,
     begin: usize,
     looked: usize,
+    /// Whether other cores were asked to state what it is the last to state.
+    is_asked: bool,
     pass: Pass,
 }
 
@@ -91,6 +95,8 @@ enum Verdict {
     Wait,
     /// To be stated elsewhere first.
     State(Box<StreamState>),
+    /// The same, by its home.
+    Ask(CoreId),
 }
 
 /// How a step ended.
@@ -228,6 +234,7 @@ impl Shard {
                 index,
                 begin: begin.unwrap_or(0),
                 looked: 0,
+                is_asked: false,
                 pass: Pass::Look { to_state: 0 },
             });
             return Step::More;
@@ -275,13 +282,19 @@ impl Shard {
                 self.recycling.is_stale = true;
                 return;
             }
-            (Verdict::State(_), Pass::Look { to_state }) => *to_state += 1,
+            (Verdict::State(_) | Verdict::Ask(_), Pass::Look { to_state }) => *to_state += 1,
             (Verdict::State(state), Pass::State(ticket)) => {
                 stated.0 += 1;
                 stated.1 += 512 + state.writers.len() * WRITER_BATCHES_MAX * 64;
                 *ticket = self.log.push(Entry::Led(state));
             }
-            (Verdict::State(_), Pass::Wait(_) | Pass::Release(_)) => {}
+            (Verdict::Ask(home), Pass::State(_)) => {
+                stated.0 += 1;
+                check.is_asked = true;
+                let StreamState { name, id, .. } = state;
+                self.tell(home, PeerMessage::Restate { name, id });
+            }
+            (Verdict::State(_) | Verdict::Ask(_), Pass::Wait(_) | Pass::Release(_)) => {}
         }
         self.recycling.check = Some(check);
     }
@@ -295,6 +308,8 @@ impl Shard {
                 Pass::Release(ticket)
             }
             Pass::Look { .. } => Pass::State(Ticket(0)),
+            // It stays until the others have sealed what they were asked for.
+            Pass::State(_) if check.is_asked => return,
             Pass::State(ticket) => Pass::Wait(ticket),
             Pass::Wait(_) | Pass::Release(_) => return,
         };
@@ -335,7 +350,11 @@ impl Shard {
             return Verdict::Free;
         }
         if self.config.cores() > 1 && !self.is_here(name) {
-            return Verdict::Keep;
+            let home = self.places.current.home(name);
+            return match there.is_none() && home != self.config.core && !newest.deleted {
+                true => Verdict::Ask(home),
+                false => Verdict::Keep,
+            };
         }
         let mut statement = newest;
         if has_records || statement.trimmed == statement.tail.sequence {

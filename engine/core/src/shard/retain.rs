@@ -53,6 +53,8 @@ pub(super) struct Retention {
     looked: u64,
     /// What the last trim or deletion waits for.
     trimmed: Ticket,
+    /// When a segment may next be sealed because another core asks for it.
+    sealing_due: Instant,
     /// What is left of the round at hand.
     round: Vec<Resting>,
     search: Option<Search>,
@@ -257,7 +259,7 @@ impl Shard {
     }
 
     fn trim_expired(&mut self, now: Now, name: &StreamName, id: StreamId, first: SequenceNumber) {
-        if !self.bring(now, name, id) {
+        if !self.bring(now.instant, name, id) {
             return;
         }
         let state = &self.stream(id).assigned;
@@ -275,7 +277,7 @@ impl Shard {
     }
 
     fn delete_empty(&mut self, now: Now, name: &StreamName, id: StreamId) {
-        if !self.bring(now, name, id) {
+        if !self.bring(now.instant, name, id) {
             return;
         }
         let stream = self.stream(id);
@@ -287,8 +289,25 @@ impl Shard {
         }
     }
 
+    /// Leads a stream at rest here that another core asks to be stated anew, which states it in
+    /// this log. If it was asked for before, the other core waits for that segment to be sealed.
+    pub(super) fn restate(&mut self, name: &StreamName, id: StreamId) {
+        if !self.is_ready || self.is_stopping || self.places.change.is_some() {
+            return;
+        }
+        let active = self.indexes.active();
+        if active.is_some_and(|active| active.stream(id).is_some()) {
+            if self.retention.sealing_due <= self.seen && !self.log.has_no_space() {
+                self.retention.sealing_due = self.seen.plus_us(self.config.forget_us);
+                self.log.roll_soon();
+            }
+        } else if self.bring(self.seen, name, id) {
+            self.lead(id);
+        }
+    }
+
     /// Brings a stream of this core into memory; whether it is there and may be changed.
-    fn bring(&mut self, now: Now, name: &StreamName, id: StreamId) -> bool {
+    fn bring(&mut self, now: Instant, name: &StreamName, id: StreamId) -> bool {
         if let Some(known) = self.streams.find(name) {
             return known == id && self.check_moving(id).is_ok();
         }
@@ -301,7 +320,7 @@ impl Shard {
                 state, records_in, ..
             })) if state.id == id && !state.deleted => {
                 self.streams.insert(Stream::at_rest(state, records_in));
-                self.note_idle(now.instant, id);
+                self.note_idle(now, id);
                 true
             }
             Ok(_) | Err(_) => false,
