@@ -78,10 +78,11 @@ impl Signals {
                             std::process::exit(EXIT_AT_ONCE);
                         }
                         is_stopping = true;
-                        warn("stopping: what was admitted is answered first");
+                        // First done, then said: whoever reads the line finds it true.
                         if let Some(gateway) = gateway {
                             gateway.stop();
                         }
+                        warn("stopping: what was admitted is answered first");
                     }
                     // The cores answer until HTTP has nothing left to ask.
                     () = gateway_ended(gateway), if is_stopping && !are_cores_told => {
