@@ -125,8 +125,8 @@ impl Star {
         }
     }
 
-    /// Whether an operation of this kind is on its way to the disk: `write`, a group or a header, or
-    /// `recycle`.
+    /// Whether an operation of this kind is on its way to the disk: `write`, a group or a header,
+    /// or `recycle`.
     pub fn has_in_flight(&self, kind: &str) -> bool {
         self.cores.iter().any(|core| core.has_in_flight(kind))
     }
