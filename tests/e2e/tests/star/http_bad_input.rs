@@ -339,7 +339,7 @@ const IDLE_PEERS: u64 = 1_100;
 fn may_open(descriptors: u64) -> bool {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    let is_raised = setrlimit(Resource::Nofile, limit.clone()).is_ok();
+    let is_raised = setrlimit(Resource::Nofile, limit).is_ok();
     is_raised && limit.maximum.is_none_or(|most| most >= descriptors)
 }
 
