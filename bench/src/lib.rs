@@ -9,8 +9,8 @@
 //! | command | what it is for |
 //! | --- | --- |
 //! | `nova bench latency`, ... | one load, looked at closely: `run` |
-//! | `nova bench goals` | the ratios that a change must not break: [`goals`] |
-//! | `nova bench compare` | the same work for other systems that are installed: [`compare`] |
+//! | `nova bench goals` | the ratios that a change must not break: `goals` |
+//! | `nova bench compare` | the same work for other systems that are installed: `compare` |
 //!
 //! Seconds of one machine say little, because its own speed changes from hour to hour by more than
 //! a star adds to it. So every run measures what the machine can do without a star, too, and prints
