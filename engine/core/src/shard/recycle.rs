@@ -22,6 +22,8 @@
 //! - A statement of a deletion goes only when no older statement is left that it hides.
 //! - A file is recycled only after its release is durable and no core uses it.
 //! - A log's last segment with groups is never released: the release itself is in a later one.
+//! - What is stated anew is durable before the segment is looked at again, and takes its place among
+//!   what was admitted: a log that waits for space gathers no statements.
 //!
 //! # Not here
 //! - What is trimmed: requests, and [`super::retain`].
@@ -245,11 +247,17 @@ impl Shard {
                 Step::Pause
             }
             Pass::Release(_) => Step::More,
+            // It stays until the others have sealed what they were asked for.
+            Pass::Wait(_) if check.is_asked => Step::More,
             Pass::Wait(_) => {
                 self.recycling.check = Some(check.again(Pass::Look { to_state: 0 }));
                 Step::More
             }
-            Pass::State(_) if stated.0 >= RESTATED_MAX || stated.1 >= RESTATED_BYTES_MAX => {
+            Pass::State(_)
+                if stated.0 >= RESTATED_MAX
+                    || stated.1 >= RESTATED_BYTES_MAX
+                    || !self.accepts_appends() =>
+            {
                 self.recycling.check = Some(check);
                 Step::Pause
             }
@@ -308,8 +316,6 @@ impl Shard {
                 Pass::Release(ticket)
             }
             Pass::Look { .. } => Pass::State(Ticket(0)),
-            // It stays until the others have sealed what they were asked for.
-            Pass::State(_) if check.is_asked => return,
             Pass::State(ticket) => Pass::Wait(ticket),
             Pass::Wait(_) | Pass::Release(_) => return,
         };
