@@ -197,8 +197,8 @@ fn write_without_token_is_found() {
 
 #[test]
 fn recycled_early_is_found() {
-    // Rare: a crash between recycling and the release. These seeds come to it soon.
-    expect_found_with(star(PlantedBug::RecycledEarly), 450..500, None, Some(true));
+    // Rare, about once in 300 seeds: it takes a crash between recycling and the release.
+    expect_found_with(star(PlantedBug::RecycledEarly), 0..1500, None, Some(true));
 }
 
 #[test]

@@ -22,8 +22,8 @@
 //! - A statement of a deletion goes only when no older statement is left that it hides.
 //! - A file is recycled only after its release is durable and no core uses it.
 //! - A log's last segment with groups is never released: the release itself is in a later one.
-//! - What is stated anew is durable before the segment is looked at again, and takes its place among
-//!   what was admitted: a log that waits for space gathers no statements.
+//! - What is stated anew is durable before the segment is looked at again, and takes its place
+//!   among what was admitted: a log that waits for space gathers no statements.
 //!
 //! # Not here
 //! - What is trimmed: requests, and [`super::retain`].
