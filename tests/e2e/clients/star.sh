@@ -1,11 +1,11 @@
 # Starts a star for a script of this folder, which sources it.
 #
 # Sets: STAR, its address; WORK, a folder that goes at the end. Knows: NOVA, the binary
-# (target/debug/nova unless set); start_star FLAGS...; stop_star; skip REASON.
+# (unless set, target/debug/nova-under-test: the one that a build of the tests leaves); start_star FLAGS...; stop_star; skip REASON.
 
 set -eu
 ROOT=$(cd "$(dirname "$0")/../../.." && pwd)
-NOVA=${NOVA:-$ROOT/target/debug/nova}
+NOVA=${NOVA:-$ROOT/target/debug/nova-under-test}
 # Beside the build, where tests have their data too: a file system with O_DIRECT.
 mkdir -p "$ROOT/target/clients"
 WORK=$(mktemp -d "$ROOT/target/clients/XXXXXX")
@@ -21,6 +21,8 @@ fail() {
     echo "failed: $1" >&2
     exit 1
 }
+
+test -x "$NOVA" || fail "no $NOVA: run 'cargo test --workspace --no-run', or name a binary by NOVA"
 
 # Starts a star, or starts it again at the same address and on the same data.
 start_star() {
