@@ -1,7 +1,8 @@
 # Starts a star for a script of this folder, which sources it.
 #
-# Sets: STAR, its address; WORK, a folder that goes at the end. Knows: NOVA, the binary
-# (unless set, target/debug/nova-under-test: the one that a build of the tests leaves); start_star FLAGS...; stop_star; skip REASON.
+# Sets: STAR, its address; WORK, a folder that goes at the end. Knows: NOVA, the binary (unless
+# set, target/debug/nova-under-test: the one that a build of the tests leaves);
+# start_star FLAGS...; stop_star; skip REASON.
 
 set -eu
 ROOT=$(cd "$(dirname "$0")/../../.." && pwd)
