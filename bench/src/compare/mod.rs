@@ -12,18 +12,23 @@
 //! # Invariants
 //! - No system acks what a power cut would take: where that is a setting, it is set.
 //! - A system that is not installed, or does not start, is left out and said so.
+//! - What was acked in the last round has been read back from whoever is in the result.
 //!
 //! # Not here
-//! - Systems that nobody could run: an adapter that never ran proves nothing.
+//! - Who works when, and how much: [`turns`].
 
 mod drive;
+mod iggy;
+mod iggy_frames;
 mod nats;
 pub mod options;
 mod postgres;
 mod redis;
 mod report;
+mod s2;
 mod server;
 mod star;
+mod turns;
 mod wire;
 
 use crate::Outcome;
@@ -31,25 +36,16 @@ use crate::cpus::Cpus;
 use crate::error::BenchError;
 use crate::folder::{Folder, MIB};
 use crate::machine::Machine;
-use crate::series::megabytes_per_second;
 use crate::star::{Star, StarProgram};
-use drive::{Job, RECORD_BYTES, System};
+use drive::System;
 use nova_client::Client;
 use options::{CompareOptions, Other};
-use report::{Column, Comparison, Row, Skipped};
+use report::{Comparison, Row, Skipped};
 use server::Server;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-
-/// Producers of the columns with many.
-const MANY: usize = 16;
-/// Records that are sent together where batches are.
-const BATCH: usize = 64;
-/// Batches of a single pipelined producer that are unanswered.
-const WINDOW: usize = 64;
-/// Batches of one of many producers that are unanswered.
-const WINDOW_OF_MANY: usize = 4;
+use turns::{Seat, take_turns};
 
 /// Compares, and prints it.
 pub fn measure(options: &CompareOptions, program: &StarProgram) -> Result<Outcome, BenchError> {
@@ -67,10 +63,8 @@ pub fn measure(options: &CompareOptions, program: &StarProgram) -> Result<Outcom
             Err(skip) => skipped.push(skip),
         }
     }
-    if options.others.is_empty() {
-        skipped.extend(without_adapter());
-    }
-    let rows = cpus.run_client(async || take_turns(options, &star, &running).await)?;
+    let (rows, failed) = cpus.run_client(async || compare(options, &star, &running).await)?;
+    skipped.extend(failed);
     drop(running);
     star.stop()?;
     machine.look_again();
@@ -80,22 +74,6 @@ pub fn measure(options: &CompareOptions, program: &StarProgram) -> Result<Outcom
         false => print!("{comparison}"),
     }
     Ok(Outcome::Measured)
-}
-
-/// Systems that were looked at and have no adapter.
-fn without_adapter() -> [Skipped; 2] {
-    [
-        Skipped {
-            system: "s2-lite",
-            why: "no adapter: it keeps its data in an object store".into(),
-            install: "cargo install s2-cli, and an object store on this machine",
-        },
-        Skipped {
-            system: "Apache Iggy",
-            why: "no adapter: its server is in no package registry".into(),
-            install: "build iggy-server from https://github.com/apache/iggy",
-        },
-    ]
 }
 
 /// What is known of a system before it runs.
@@ -125,6 +103,18 @@ fn about(other: Other) -> About {
             program: "postgres",
             durable_by: "fsync and synchronous_commit on",
             install: "apt-get install postgresql",
+        },
+        Other::Iggy => About {
+            name: iggy_frames::NAME,
+            program: "iggy-server",
+            durable_by: "durability: persisted",
+            install: "build iggy-server 0.11 of https://github.com/apache/iggy; no registry has it",
+        },
+        Other::S2 => About {
+            name: s2::NAME,
+            program: "s2",
+            durable_by: "--local-root, which syncs each object",
+            install: "cargo install s2-cli",
         },
     }
 }
@@ -174,113 +164,50 @@ fn start_program(
         Other::Redis => redis::command(program, &data, port),
         Other::Nats => nats::command(program, &data, port)?,
         Other::Postgres => postgres::command(program, &data, port)?,
+        Other::Iggy => iggy::command(program, &data, port),
+        Other::S2 => s2::command(program, &data, port),
     };
     let log = data.with_extension("log");
     Server::start(about(other).name, command, port, &log, cpu)
 }
 
-async fn take_turns(
+/// Connects to all of them, and lets them take turns.
+async fn compare(
     options: &CompareOptions,
     star: &Star,
     running: &[Running],
-) -> Result<Vec<Row>, BenchError> {
+) -> Result<(Vec<Row>, Vec<Skipped>), BenchError> {
     let client = Client::connect(star.client_config());
     let client = client.map_err(BenchError::client("connecting"))?;
     let nova = star::Nova::open(client).await?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let mut rows = vec![Row::new(star::NAME, version, "always, encrypted")];
-    let mut systems: Vec<Box<dyn System + '_>> = vec![Box::new(nova)];
-    for Running {
-        other,
-        server,
-        version,
-    } in running
-    {
-        systems.push(match other {
-            Other::Redis => Box::new(redis::Redis(server)),
-            Other::Nats => Box::new(nats::Nats(server)),
-            Other::Postgres => Box::new(postgres::Postgres(server)),
-        });
-        let about = about(*other);
-        rows.push(Row::new(about.name, version.clone(), about.durable_by));
-    }
-    for round in 0..=options.rounds() {
-        for turn in 0..systems.len() {
-            let at = (round + turn) % systems.len();
-            let (system, row) = (&systems[at], &mut rows[at]);
-            eprintln!("nova bench: round {round}, {}", row.system);
-            // What the one before left in the kernel's memory is not written at this one's cost.
-            rustix::fs::sync();
-            let values = columns(options, system.as_ref(), round).await?;
-            // The first round is for caches, files and tables that are new.
-            if round > 0 {
-                let columns = row.columns.iter_mut().zip(values);
-                columns.for_each(|(series, value)| series.push(value));
-            }
-        }
-    }
-    Ok(rows)
+    let mut seats = vec![Seat {
+        system: Box::new(nova),
+        row: Row::new(star::NAME, version, "always, encrypted"),
+        install: "",
+    }];
+    seats.extend(running.iter().map(seat));
+    take_turns(options, seats).await
 }
 
-/// All columns of one system, once.
-async fn columns(
-    options: &CompareOptions,
-    system: &dyn System,
-    round: usize,
-) -> Result<[f64; 5], BenchError> {
-    let mut values = [0.0; 5];
-    for (column, value) in Column::ALL.into_iter().zip(&mut values) {
-        let job = job(options, column);
-        let bytes = (job.records() * RECORD_BYTES) as u64;
-        // The reader has what the pipelined producer wrote.
-        let writer = match column {
-            Column::Read => Column::Pipelined,
-            other => other,
-        };
-        let stream = format!("s{round}c{}", writer as usize);
-        let time = match column {
-            Column::Read => system.read(&stream, job.records()).await?,
-            _ => {
-                system.make(&stream).await?;
-                let appended = system.append(&stream, job).await?;
-                if column == Column::OnePerAck {
-                    *value = appended.acks.quantile_us(0.5);
-                    continue;
-                }
-                appended.time
-            }
-        };
-        *value = megabytes_per_second(bytes, time);
-    }
-    Ok(values)
-}
-
-/// What is appended for a column; for the reader, what was.
-fn job(options: &CompareOptions, column: Column) -> Job {
-    match column {
-        Column::OnePerAck => Job {
-            producers: 1,
-            batch: 1,
-            window: 1,
-            batches: options.pick(2_000, 300),
-        },
-        Column::Pipelined | Column::Read => Job {
-            producers: 1,
-            batch: BATCH,
-            window: WINDOW,
-            batches: options.pick(512, 128),
-        },
-        Column::ManyOnePerAck => Job {
-            producers: MANY,
-            batch: 1,
-            window: 1,
-            batches: options.pick(500, 100),
-        },
-        Column::ManyBatched => Job {
-            producers: MANY,
-            batch: BATCH,
-            window: WINDOW_OF_MANY,
-            batches: options.pick(32, 8),
-        },
+fn seat(running: &Running) -> Seat<'_> {
+    let server = &running.server;
+    let system: Box<dyn System + '_> = match running.other {
+        Other::Redis => Box::new(redis::Redis(server)),
+        Other::Nats => Box::new(nats::Nats(server)),
+        Other::Postgres => Box::new(postgres::Postgres(server)),
+        Other::Iggy => Box::new(iggy::Iggy(server)),
+        Other::S2 => Box::new(s2::S2(server)),
+    };
+    let About {
+        name,
+        durable_by,
+        install,
+        ..
+    } = about(running.other);
+    Seat {
+        system,
+        row: Row::new(name, running.version.clone(), durable_by),
+        install,
     }
 }

@@ -12,11 +12,21 @@ pub enum Other {
     Nats,
     /// A table of PostgreSQL.
     Postgres,
+    /// A topic of Apache Iggy, `durability` persisted.
+    Iggy,
+    /// s2-lite on a directory.
+    S2,
 }
 
 impl Other {
     /// All of them.
-    pub const ALL: [Other; 3] = [Other::Redis, Other::Nats, Other::Postgres];
+    pub const ALL: [Other; 5] = [
+        Other::Redis,
+        Other::Nats,
+        Other::Postgres,
+        Other::Iggy,
+        Other::S2,
+    ];
 }
 
 /// What is compared.

@@ -1,0 +1,188 @@
+//! Who works when, and what: rounds of turns, all columns in each.
+//!
+//! ```text
+//!   round 0 (not counted):  A B C     round 1:  B C A     round 2:  C A B     ...
+//! ```
+//! In the last round each system is asked for everything that it has acked in it.
+//!
+//! # Invariants
+//! - Of two systems that stay to the end, both have a value of each round.
+//! - A system that fails, or does not end its turn in time, takes no further part; nova must.
+
+use super::drive::{Job, RECORD_BYTES, System};
+use super::options::CompareOptions;
+use super::report::{Column, Row, Skipped};
+use crate::error::BenchError;
+use crate::series::megabytes_per_second;
+use std::time::Duration;
+
+/// Producers of the columns with many.
+const MANY: usize = 16;
+/// Records that are sent together where batches are.
+const BATCH: usize = 64;
+/// Batches of a single pipelined producer that are unanswered.
+const WINDOW: usize = 64;
+/// Batches of one of many producers that are unanswered.
+const WINDOW_OF_MANY: usize = 4;
+/// Longest turn.
+const TURN_MAX: Duration = Duration::from_secs(300);
+
+/// One that takes turns.
+pub struct Seat<'s> {
+    pub system: Box<dyn System + 's>,
+    pub row: Row,
+    /// What makes it take part, if it could not.
+    pub install: &'static str,
+}
+
+/// All rounds. The first seat is nova's; who failed is told apart from the rows of the others.
+pub async fn take_turns(
+    options: &CompareOptions,
+    seats: Vec<Seat<'_>>,
+) -> Result<(Vec<Row>, Vec<Skipped>), BenchError> {
+    let count = seats.len();
+    let mut seats: Vec<Option<Seat>> = seats.into_iter().map(Some).collect();
+    let mut failed = Vec::new();
+    for round in 0..=options.rounds() {
+        for turn in 0..count {
+            let at = turn_of(round, turn, count);
+            let Some(seat) = &mut seats[at] else {
+                continue;
+            };
+            eprintln!("nova bench: round {round}, {}", seat.row.system);
+            match take_turn(options, seat, round).await {
+                Ok(()) => {}
+                Err(error) if at == 0 => return Err(error),
+                Err(error) => {
+                    failed.push(Skipped {
+                        system: seat.row.system,
+                        why: format!("it failed in round {round}: {error}"),
+                        install: seat.install,
+                    });
+                    seats[at] = None;
+                }
+            }
+        }
+    }
+    let rows = seats.into_iter().flatten().map(|seat| seat.row);
+    Ok((rows.collect(), failed))
+}
+
+/// Whose turn it is: who goes first changes from round to round.
+fn turn_of(round: usize, turn: usize, count: usize) -> usize {
+    (round + turn) % count
+}
+
+async fn take_turn(
+    options: &CompareOptions,
+    seat: &mut Seat<'_>,
+    round: usize,
+) -> Result<(), BenchError> {
+    // What the one before left in the kernel's memory is not written at this one's cost.
+    rustix::fs::sync();
+    let system = seat.system.as_ref();
+    let work = async {
+        let values = columns(options, system, round).await?;
+        if round == options.rounds() {
+            read_back(options, system, round).await?;
+        }
+        Ok::<_, BenchError>(values)
+    };
+    let ended = tokio::time::timeout(TURN_MAX, work).await;
+    let seconds = TURN_MAX.as_secs();
+    let why = || format!("its turn took more than {seconds} s");
+    let values = ended.map_err(|_| BenchError::system(seat.row.system, why()))??;
+    // The first round is for caches, files and tables that are new.
+    if round > 0 {
+        let columns = seat.row.columns.iter_mut().zip(values);
+        columns.for_each(|(series, value)| series.push(value));
+    }
+    Ok(())
+}
+
+/// All columns of one system, once.
+async fn columns(
+    options: &CompareOptions,
+    system: &dyn System,
+    round: usize,
+) -> Result<[f64; 5], BenchError> {
+    let mut values = [0.0; 5];
+    for (column, value) in Column::ALL.into_iter().zip(&mut values) {
+        let job = job(options, column);
+        let bytes = (job.records() * RECORD_BYTES) as u64;
+        let stream = stream(round, column);
+        let time = match column {
+            Column::Read => system.read(&stream, job.records()).await?,
+            _ => {
+                system.make(&stream).await?;
+                let appended = system.append(&stream, job).await?;
+                if column == Column::OnePerAck {
+                    *value = appended.acks.quantile_us(0.5);
+                    continue;
+                }
+                appended.time
+            }
+        };
+        *value = megabytes_per_second(bytes, time);
+    }
+    Ok(values)
+}
+
+/// Reads all that the producers of a round were told is durable.
+async fn read_back(
+    options: &CompareOptions,
+    system: &dyn System,
+    round: usize,
+) -> Result<(), BenchError> {
+    let written = Column::ALL
+        .into_iter()
+        .filter(|column| *column != Column::Read);
+    for column in written {
+        let records = job(options, column).records();
+        system.read(&stream(round, column), records).await?;
+    }
+    Ok(())
+}
+
+/// The stream of a column; the reader has what the pipelined producer wrote.
+fn stream(round: usize, column: Column) -> String {
+    let writer = match column {
+        Column::Read => Column::Pipelined,
+        other => other,
+    };
+    format!("s{round}c{}", writer as usize)
+}
+
+/// What is appended for a column; for the reader, what was.
+fn job(options: &CompareOptions, column: Column) -> Job {
+    match column {
+        Column::OnePerAck => Job {
+            producers: 1,
+            batch: 1,
+            window: 1,
+            batches: options.pick(2_000, 300),
+        },
+        Column::Pipelined | Column::Read => Job {
+            producers: 1,
+            batch: BATCH,
+            window: WINDOW,
+            batches: options.pick(512, 128),
+        },
+        Column::ManyOnePerAck => Job {
+            producers: MANY,
+            batch: 1,
+            window: 1,
+            batches: options.pick(500, 100),
+        },
+        Column::ManyBatched => Job {
+            producers: MANY,
+            batch: BATCH,
+            window: WINDOW_OF_MANY,
+            batches: options.pick(32, 8),
+        },
+    }
+}
+
+#[cfg(test)]
+#[path = "turns_tests.rs"]
+mod tests;
