@@ -211,3 +211,7 @@ fn seat(running: &Running) -> Seat<'_> {
         install,
     }
 }
+
+#[cfg(test)]
+#[path = "commands_tests.rs"]
+mod commands_tests;

@@ -238,3 +238,7 @@ fn array(records: usize) -> Vec<u8> {
     }
     bytes
 }
+
+#[cfg(test)]
+#[path = "postgres_tests.rs"]
+mod tests;

@@ -152,3 +152,7 @@ async fn length(wire: &mut Wire, kind: u8) -> Result<usize, BenchError> {
     let number = number.and_then(|number| number.parse().ok());
     number.ok_or_else(|| BenchError::system(NAME, line))
 }
+
+#[cfg(test)]
+#[path = "redis_tests.rs"]
+mod tests;

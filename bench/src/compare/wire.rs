@@ -10,7 +10,9 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Longest line and longest piece that a server may send.
+/// Longest line that a server may send; NATS tells all of its settings in one.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+/// Longest piece.
 const PIECE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const READ_BYTES: usize = 256 * 1024;
 
@@ -42,14 +44,17 @@ impl Wire {
     /// A line without its end.
     pub async fn line(&mut self) -> Result<String, BenchError> {
         let mut line = String::new();
-        let read = self.from.read_line(&mut line).await;
-        match read.map_err(failed(self.system))? {
-            0 => Err(BenchError::system(self.system, "it ended a connection")),
-            _ => {
-                line.truncate(line.trim_end().len());
-                Ok(line)
-            }
+        let mut bounded = (&mut self.from).take(LINE_BYTES_MAX);
+        let read = bounded.read_line(&mut line).await;
+        read.map_err(failed(self.system))?;
+        if line.is_empty() {
+            return Err(BenchError::system(self.system, "it ended a connection"));
         }
+        if !line.ends_with('\n') {
+            return Err(BenchError::system(self.system, "a line without an end"));
+        }
+        line.truncate(line.trim_end().len());
+        Ok(line)
     }
 
     /// So many bytes.
