@@ -71,9 +71,10 @@ pub enum Event {
     Peer(CoreId, PeerMessage),
     /// The disk can't be trusted any more: the star must stop.
     Fatal(DiskError),
-    /// An index could not be stored; the segment stays readable and recovery rebuilds the index.
+    /// An index could not be stored; the segment stays readable, and recovery rebuilds the index
+    /// unless another try does.
     IndexNotStored(SegmentFile, DiskError),
-    /// A segment that nobody needs could not be recycled; the next start does it.
+    /// A segment that nobody needs could not be recycled; another try or the next start does it.
     NotRecycled(SegmentFile, DiskError),
 }
 

@@ -294,9 +294,9 @@ impl Operations {
         let found = self.writables.borrow_mut().remove(&file);
         let writable = found.ok_or_else(|| not_writable(&attempt))?;
         writable.in_flight().idle().await;
-        if let Err(error) = blocking(move || segments::cut(&path, length)).await {
+        if let Err(error) = writable.cut(length, &attempt).await {
             self.writables.borrow_mut().insert(file, writable);
-            return Err(attempt.failed(&error));
+            return Err(error);
         }
         close_writable(writable, &attempt).await?;
         Ok(DiskResult::Finished)

@@ -7,7 +7,7 @@
 //!   holds then is not known, and a later success would hide that.
 //!
 //! # Not here
-//! - Making, naming and cutting the file: [`crate::segments`].
+//! - Making and naming the file: [`crate::segments`].
 
 use crate::driver::SyncMode;
 use crate::failure::Attempt;
@@ -152,6 +152,13 @@ impl Writable {
         let length = zeros.len();
         let written = self.file.write_rc_at(zeros, offset).await;
         self.settle(written, length, attempt).await
+    }
+
+    /// Cuts the file to `length`, durably. It takes no other descriptor: there may be none.
+    pub(crate) async fn cut(&self, length: u64, attempt: &Attempt) -> Result<(), DiskError> {
+        let failed = |error| attempt.failed_in_ring(&error);
+        self.file.truncate(length).await.map_err(failed)?;
+        self.file.fdatasync().await.map_err(failed)
     }
 
     /// Lets the lock go and closes the file; if it is still being read, the last read closes it.

@@ -47,6 +47,7 @@ pub(crate) async fn listen(
     let connections = Arc::new(Connections::new());
     let mut tasks = JoinSet::new();
     let (mut is_stopping, mut until) = (false, Instant::now());
+    let mut is_short = false;
     while !is_stopping || !tasks.is_empty() {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -58,9 +59,15 @@ pub(crate) async fn listen(
             () = sleep_until(until), if is_stopping => break,
         };
         let socket = match accepted {
-            Ok((socket, _peer)) => socket,
+            Ok((socket, _peer)) => {
+                is_short = false;
+                socket
+            }
             Err(error) => {
-                tracing::warn!(%error, "a connection was not accepted");
+                // Told once, and tried until it passes: who has connected waits.
+                if !std::mem::replace(&mut is_short, true) {
+                    tracing::warn!(%error, "connections are not accepted");
+                }
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             }

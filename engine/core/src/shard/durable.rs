@@ -89,7 +89,7 @@ impl Shard {
                         OpOwner::Finish(file),
                         DiskOp::FinishSegment { file, length },
                     );
-                    self.ask(OpOwner::Index(file), DiskOp::StoreIndex { file, bytes });
+                    self.store_index(file, bytes);
                 }
                 self.ask_for_space();
                 if !self.is_ready {
@@ -111,6 +111,7 @@ impl Shard {
     fn handle_index(&mut self, file: SegmentFile, result: DiskResult) {
         match result {
             DiskResult::Mapped(mapped) => {
+                self.again.done(file);
                 let stored = self.indexes.stored(file, mapped);
                 for sealed in stored.expect("an index that was just stored is whole") {
                     self.tell_peers(&PeerMessage::Sealed(SharedIndex(sealed)));
@@ -118,9 +119,7 @@ impl Shard {
                 self.note_sealed();
                 self.retention.hurry();
             }
-            DiskResult::Failed(error) => {
-                self.events.push_back(Event::IndexNotStored(file, error));
-            }
+            DiskResult::Failed(error) => self.index_failed(file, error),
             DiskResult::Created { .. }
             | DiskResult::Written
             | DiskResult::Read(_)

@@ -21,6 +21,7 @@
 //! # Not here
 //! - Bytes on the wire: `nova-proto`. Files: `nova-disk`. Recovery: [`crate::recovery`].
 
+mod again;
 mod append;
 mod balance;
 mod bucket;
@@ -54,6 +55,7 @@ use crate::reader::recent::Recent;
 use crate::released::Released;
 use crate::segment::LogEnd;
 use crate::state::StreamState;
+use again::Again;
 use balance::Questions;
 use drain::Drain;
 use durable::Held;
@@ -110,6 +112,7 @@ pub struct Shard {
     retention: Retention,
     recycling: Recycling,
     space: Space,
+    again: Again,
     places: Places,
     /// The drain or its end that core 0 has in hand.
     drain: Option<Drain>,
@@ -170,6 +173,7 @@ impl Shard {
             retention: Retention::default(),
             recycling: Recycling::new(start.released),
             space: Space::default(),
+            again: Again::default(),
             places: Places::new(config.cores()),
             drain: None,
             questions: Questions::default(),

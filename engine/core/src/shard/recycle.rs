@@ -452,11 +452,16 @@ impl Shard {
 
     /// The file of a segment is a spare one, or gone.
     pub(super) fn recycled(&mut self, file: SegmentFile, result: DiskResult) {
+        match result {
+            DiskResult::Failed(error) => {
+                if self.recycle_failed(file, error) {
+                    return;
+                }
+            }
+            _ => self.again.done(file),
+        }
         self.recycling.going.remove(&file);
         self.ask_for_space();
-        if let DiskResult::Failed(error) = result {
-            self.events.push_back(Event::NotRecycled(file, error));
-        }
     }
 }
 

@@ -61,6 +61,7 @@ impl Shard {
         }
         self.space.due = now.instant.plus_us(self.config.forget_us);
         self.ask_for_space();
+        self.try_again();
     }
 
     /// Asks how much is free, unless that is asked already.
