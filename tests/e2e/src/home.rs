@@ -248,6 +248,12 @@ impl Star {
         self.process.wait_for_end()
     }
 
+    /// Descriptors that the process has open.
+    pub fn descriptors(&self) -> u64 {
+        let folder = format!("/proc/{}/fd", self.process.id());
+        std::fs::read_dir(folder).expect("the star runs").count() as u64
+    }
+
     /// Anonymous memory of the process, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let path = format!("/proc/{}/status", self.process.id());

@@ -8,6 +8,7 @@
 //!   history       what clients asked and were told, as lines
 //!    +- checker   whether those lines keep the contract
 //!   segments      looking into a stopped star's files, and damaging them
+//!   small_disk    a file system of its own for a home, which can be filled
 //! ```
 //!
 //! # Invariants
@@ -23,3 +24,4 @@ pub mod home;
 pub mod http;
 pub mod process;
 pub mod segments;
+pub mod small_disk;

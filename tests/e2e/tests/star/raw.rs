@@ -11,6 +11,7 @@ use nova_quic::error::{QuicError, ReadError};
 use nova_quic::params::ClientParams;
 use nova_quic::tls::ClientTls;
 use nova_quic::{RecvStream, SendStream};
+use std::path::Path;
 
 /// A connection without a client behind it.
 pub struct Raw {
@@ -49,7 +50,16 @@ pub enum LaneEnd {
 
 impl Raw {
     pub async fn connect(home: &Home, address: &str) -> Raw {
-        let tls = ClientTls::from_ca_file(&home.data().join("tls/ca.pem")).expect("the star's own");
+        Raw::trusting(&home.data().join("tls/ca.pem"), address).await
+    }
+
+    /// Connects to the first core of a star that sees a file system of its own.
+    pub async fn inside(home: &Home, authorities: &Path) -> Raw {
+        Raw::trusting(authorities, &format!("127.0.0.1:{}", home.port())).await
+    }
+
+    async fn trusting(authorities: &Path, address: &str) -> Raw {
+        let tls = ClientTls::from_ca_file(authorities).expect("the star's own");
         let endpoint = ClientEndpoint::new(&tls, ClientParams::default()).expect("a socket");
         let address = address.parse().expect("an address");
         let connecting = endpoint.connect(address, "127.0.0.1");
@@ -205,9 +215,9 @@ impl RawControl {
     pub async fn append_once(
         &mut self,
         append: &OneShotAppend,
-        body: &str,
+        body: impl Into<Bytes>,
     ) -> Result<Ack, Refusal> {
-        let batch = EncodedBatch::encode(&[Record::new(body.to_owned())]).expect("a legal batch");
+        let batch = EncodedBatch::encode(&[Record::new(body)]).expect("a legal batch");
         self.rules.append_once(append, &batch);
         match self.event().await {
             ControlEvent::AppendedOnce(_, result) => result,
