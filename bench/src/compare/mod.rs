@@ -194,7 +194,7 @@ fn seat(running: &Running) -> Seat<'_> {
     let server = &running.server;
     let system: Box<dyn System + '_> = match running.other {
         Other::Redis => Box::new(redis::Redis(server)),
-        Other::Nats => Box::new(nats::Nats(server)),
+        Other::Nats => Box::new(nats::Nats::new(server)),
         Other::Postgres => Box::new(postgres::Postgres(server)),
         Other::Iggy => Box::new(iggy::Iggy(server)),
         Other::S2 => Box::new(s2::S2(server)),

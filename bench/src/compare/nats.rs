@@ -9,6 +9,7 @@ use super::drive::{Appended, Job, RECORD_BYTES, System, Work, Writer, drive};
 use super::server::Server;
 use super::wire::Wire;
 use crate::error::BenchError;
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -36,7 +37,20 @@ pub fn command(program: &Path, folder: &Path, port: u16) -> Result<Command, Benc
 
 /// A client of it.
 #[derive(Debug)]
-pub struct Nats<'s>(pub &'s Server);
+pub struct Nats<'s> {
+    server: &'s Server,
+    /// Consumers that were made. Each reader has one of its own: one that is there already goes on
+    /// where it was.
+    readers: Cell<usize>,
+}
+
+impl Nats<'_> {
+    /// A client that has read nothing.
+    pub fn new(server: &Server) -> Nats<'_> {
+        let readers = Cell::new(0);
+        Nats { server, readers }
+    }
+}
 
 impl System for Nats<'_> {
     fn make<'a>(&'a self, stream: &'a str) -> Work<'a, ()> {
@@ -44,7 +58,7 @@ impl System for Nats<'_> {
             let settings = serde_json::json!({
                 "name": stream, "subjects": [stream], "storage": "file", "num_replicas": 1,
             });
-            let mut line = Line::open(self.0.port, stream).await?;
+            let mut line = Line::open(self.server.port, stream).await?;
             let subject = format!("$JS.API.STREAM.CREATE.{stream}");
             line.ask(&subject, &settings.to_string()).await
         })
@@ -54,7 +68,8 @@ impl System for Nats<'_> {
         Box::pin(async move {
             let mut writers = Vec::with_capacity(job.producers);
             for producer in 0..job.producers {
-                let mut line = Line::open(self.0.port, &format!("{stream}.{producer}")).await?;
+                let mut line =
+                    Line::open(self.server.port, &format!("{stream}.{producer}")).await?;
                 line.batch = line.publish(stream, &[b'x'; RECORD_BYTES]);
                 line.batch = line.batch.repeat(job.batch);
                 line.records = job.batch;
@@ -66,18 +81,20 @@ impl System for Nats<'_> {
 
     fn read<'a>(&'a self, stream: &'a str, records: usize) -> Work<'a, Duration> {
         Box::pin(async move {
-            let mut line = Line::open(self.0.port, &format!("{stream}.reader")).await?;
+            let reader = format!("reader{}", self.readers.get());
+            self.readers.set(self.readers.get() + 1);
+            let mut line = Line::open(self.server.port, &format!("{stream}.{reader}")).await?;
             let begun = Instant::now();
             let settings = serde_json::json!({
                 "stream_name": stream,
                 "config": {
-                    "name": "reader", "ack_policy": "none", "deliver_policy": "all",
+                    "name": reader, "ack_policy": "none", "deliver_policy": "all",
                     "mem_storage": true, "inactive_threshold": 60_000_000_000_u64,
                 },
             });
-            let subject = format!("$JS.API.CONSUMER.CREATE.{stream}.reader");
+            let subject = format!("$JS.API.CONSUMER.CREATE.{stream}.{reader}");
             line.ask(&subject, &settings.to_string()).await?;
-            let next = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.reader");
+            let next = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{reader}");
             let page = serde_json::json!({ "batch": PAGE }).to_string();
             let mut asked = 0;
             for read in 0..records {
