@@ -312,10 +312,10 @@ impl Core {
             Event::Peer(to, message) => self.post(to, Mail::Peer(self.id, message)),
             Event::Fatal(error) => return Some(error),
             Event::IndexNotStored(file, error) => {
-                tracing::error!(%file, %error, "an index was not stored; it is tried again, and a start rebuilds it");
+                tracing::error!(%file, %error, "an index was not stored; it is tried again");
             }
             Event::NotRecycled(file, error) => {
-                tracing::error!(%file, %error, "a released segment stays until the next try or start");
+                tracing::error!(%file, %error, "a released segment stays a while");
             }
         }
         None

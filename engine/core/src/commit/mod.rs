@@ -260,7 +260,9 @@ impl LogWriter {
 
     /// Whether a file for the next segment is to be made.
     pub(crate) fn wants_file(&self) -> bool {
-        let is_near = || self.active.as_ref().is_none_or(Slot::wants_next);
+        // A small first segment is left as soon as there is space: it takes commands alone.
+        let wants_next = |slot: &Slot| slot.wants_next() || slot.length < self.segment_bytes;
+        let is_near = || self.active.as_ref().is_none_or(wants_next);
         self.next.is_none() && (self.is_rolling() || is_near())
     }
 
