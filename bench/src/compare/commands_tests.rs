@@ -70,7 +70,7 @@ fn iggy_has_its_folder_and_tcp_only() {
 
 #[test]
 fn s2_lite_keeps_its_objects_in_its_folder() {
-    let command = s2::command(Path::new(PROGRAM), Path::new("/data"), 7000);
+    let command = lite::command(Path::new(PROGRAM), Path::new("/data"), 7000);
     let words = words(&command);
     assert_eq!(words.first().map(String::as_str), Some("lite"));
     for wanted in [["--local-root", "/data"], ["--port", "7000"]] {

@@ -9,7 +9,7 @@
 
 use super::drive::{Appended, Job, System, Work, Writer, drive};
 use super::iggy_frames::{
-    self as frames, Caller, HEADER_BYTES, NAME, Operation, create_stream, create_topic, poll,
+    self as frames, Caller, HEADER_BYTES, NAME, Operation, create_inner, create_stream, poll,
     polled, register, renumber, send_messages,
 };
 use super::server::Server;
@@ -55,8 +55,8 @@ impl System for Iggy<'_> {
             let mut session = Session::open(self.0.port).await?;
             let body = create_stream(stream);
             session.ask(Operation::CreateStream, &body).await?;
-            let body = create_topic(stream);
-            session.ask(Operation::CreateTopic, &body).await?;
+            let body = create_inner(stream);
+            session.ask(Operation::CreateInner, &body).await?;
             // Its partition is made a little later.
             let begun = Instant::now();
             let first = poll(stream, 0, 1);

@@ -1,4 +1,4 @@
-//! The bytes of Apache Iggy's protocol, version 0.11: requests as they are sent, replies taken apart.
+//! The bytes of Apache Iggy's protocol, version 0.11: requests as sent, replies taken apart.
 //!
 //! ```text
 //!   request: header (256) | body      reply: header (256) | body      all numbers little-endian
@@ -41,8 +41,8 @@ const REQUEST_AT: usize = 168;
 const KIND_NAME: u8 = 2;
 const MESSAGE_HEADER_BYTES: usize = 48;
 
-/// Topic, in a stream of the same name.
-pub const TOPIC: &str = "records";
+/// The one inner stream of each stream, which Iggy calls a topic.
+pub const INNER: &str = "records";
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub enum Operation {
     Poll = 2,
     /// Makes a stream.
     CreateStream = 128,
-    /// Makes a topic in it.
-    CreateTopic = 132,
+    /// Makes the stream in it that has the messages.
+    CreateInner = 132,
     /// Appends a batch.
     SendMessages = 160,
 }
@@ -117,7 +117,7 @@ pub fn payload(head: &[u8], body: Vec<u8>) -> Result<Vec<u8>, BenchError> {
     let has_list = [
         Operation::Register as u8,
         Operation::CreateStream as u8,
-        Operation::CreateTopic as u8,
+        Operation::CreateInner as u8,
     ];
     if !has_list.contains(&head[208]) {
         return Ok(body);
@@ -154,12 +154,12 @@ pub fn create_stream(stream: &str) -> Vec<u8> {
     body
 }
 
-/// A topic of one partition, whose messages are durable when they are acked.
-pub fn create_topic(stream: &str) -> Vec<u8> {
+/// An inner stream of one partition, whose messages are durable when they are acked.
+pub fn create_inner(stream: &str) -> Vec<u8> {
     let mut body = identifier(stream);
     let partitions = 1_u32;
     body.extend(partitions.to_le_bytes());
-    put_name(&mut body, TOPIC);
+    put_name(&mut body, INNER);
     for text in ["durability", "persisted"] {
         body.push(KIND_NAME);
         body.extend((text.len() as u32).to_le_bytes());
@@ -171,7 +171,7 @@ pub fn create_topic(stream: &str) -> Vec<u8> {
 /// A batch to the one partition; ids count up from the first.
 pub fn send_messages(stream: &str, records: usize, first_id: u128) -> Vec<u8> {
     let count = records as u32;
-    let mut route = [identifier(stream), identifier(TOPIC)].concat();
+    let mut route = [identifier(stream), identifier(INNER)].concat();
     // A partition by its number, four bytes: the first.
     route.extend([2, 4, 0, 0, 0, 0]);
     route.extend(count.to_le_bytes());
@@ -205,7 +205,7 @@ pub fn poll(stream: &str, offset: u64, count: u32) -> Vec<u8> {
     // A consumer by its number, four bytes: the first.
     let mut body = vec![1, 1, 4, 1, 0, 0, 0];
     body.extend(identifier(stream));
-    body.extend(identifier(TOPIC));
+    body.extend(identifier(INNER));
     // A partition is named, the first; from an offset on.
     body.extend([1, 0, 0, 0, 0, 1]);
     body.extend(offset.to_le_bytes());

@@ -56,11 +56,11 @@ fn a_session_is_opened_with_the_version_and_a_user() {
 }
 
 #[test]
-fn a_topic_is_durable_by_an_option() {
+fn an_inner_stream_is_durable_by_an_option() {
     assert_eq!(create_stream("s0c1"), b"\x04s0c1");
     let expected = b"\x02\x04s0c1\x01\0\0\0\x07records\
         \x02\x0a\0\0\0durability\x02\x09\0\0\0persisted";
-    assert_eq!(create_topic("s0c1"), expected);
+    assert_eq!(create_inner("s0c1"), expected);
 }
 
 #[test]

@@ -20,12 +20,12 @@
 mod drive;
 mod iggy;
 mod iggy_frames;
+mod lite;
 mod nats;
 pub mod options;
 mod postgres;
 mod redis;
 mod report;
-mod s2;
 mod server;
 mod star;
 mod turns;
@@ -110,8 +110,8 @@ fn about(other: Other) -> About {
             durable_by: "durability: persisted",
             install: "build iggy-server 0.11 of https://github.com/apache/iggy; no registry has it",
         },
-        Other::S2 => About {
-            name: s2::NAME,
+        Other::Lite => About {
+            name: lite::NAME,
             program: "s2",
             durable_by: "--local-root, which syncs each object",
             install: "cargo install s2-cli",
@@ -165,7 +165,7 @@ fn start_program(
         Other::Nats => nats::command(program, &data, port)?,
         Other::Postgres => postgres::command(program, &data, port)?,
         Other::Iggy => iggy::command(program, &data, port),
-        Other::S2 => s2::command(program, &data, port),
+        Other::Lite => lite::command(program, &data, port),
     };
     let log = data.with_extension("log");
     Server::start(about(other).name, command, port, &log, cpu)
@@ -197,7 +197,7 @@ fn seat(running: &Running) -> Seat<'_> {
         Other::Nats => Box::new(nats::Nats::new(server)),
         Other::Postgres => Box::new(postgres::Postgres(server)),
         Other::Iggy => Box::new(iggy::Iggy(server)),
-        Other::S2 => Box::new(s2::S2(server)),
+        Other::Lite => Box::new(lite::Lite(server)),
     };
     let About {
         name,

@@ -15,7 +15,8 @@ pub enum Other {
     /// A topic of Apache Iggy, `durability` persisted.
     Iggy,
     /// s2-lite on a directory.
-    S2,
+    #[value(name = "s2-lite")]
+    Lite,
 }
 
 impl Other {
@@ -25,7 +26,7 @@ impl Other {
         Other::Nats,
         Other::Postgres,
         Other::Iggy,
-        Other::S2,
+        Other::Lite,
     ];
 }
 

@@ -54,9 +54,9 @@ pub fn command(program: &Path, folder: &Path, port: u16) -> Command {
 
 /// A client of it.
 #[derive(Debug)]
-pub struct S2<'s>(pub &'s Server);
+pub struct Lite<'s>(pub &'s Server);
 
-impl System for S2<'_> {
+impl System for Lite<'_> {
     fn make<'a>(&'a self, stream: &'a str) -> Work<'a, ()> {
         Box::pin(async move {
             ask(self.0.port, &format!("/v1/basins/{BASIN}")).await?;
@@ -327,5 +327,5 @@ fn malformed() -> BenchError {
 }
 
 #[cfg(test)]
-#[path = "s2_tests.rs"]
+#[path = "lite_tests.rs"]
 mod tests;
