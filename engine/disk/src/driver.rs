@@ -5,8 +5,8 @@
 //!     zeros: a queue of few shares     others: the caller's queue
 //! ```
 //!
-//! An append costs one task, one copy and one trip through the ring, or on an idle core with a
-//! fast device one blocking call.
+//! An append costs one task, one copy and one trip through the ring with a flush behind it where the
+//! device needs one, or on an idle core with a fast device one blocking call.
 //!
 //! # Invariants
 //! - Each operation submitted is completed exactly once, and [`Driver::close`] waits for all.
@@ -35,7 +35,8 @@ const ZERO_SHARES: usize = 10;
 /// How a write becomes durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncMode {
-    /// The file is opened with `O_DSYNC`: the write itself is durable.
+    /// Each write is durable by itself: with `O_DSYNC` where the device takes such a write as one;
+    /// else with the same flag in blocking calls, and with a flush behind writes of the ring.
     #[default]
     Dsync,
     /// Each write is followed by an `fdatasync`.

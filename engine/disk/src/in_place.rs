@@ -1,17 +1,27 @@
-//! When a small write is done by a blocking call on the core's own thread instead of the ring.
+//! When a small write or a flush is done by a blocking call on the core's own thread instead of the
+//! ring.
 //!
-//! A durable 4 KiB write takes about as long as what the ring costs around it: the kernel hands a
-//! synchronous direct write to a worker, the executor parks, is woken, and polls its rings again.
-//! On a core that has nothing else to do the blocking call is faster by a third of the whole append
-//! (docs/decisions/0002). On a busy core the ring wins, because its cost is shared and the device
-//! works beside the core; and on a slow device a blocked core would keep readers waiting.
+//! A durable 4 KiB write takes about as long as what the ring costs around it: the executor parks,
+//! is woken, and polls its rings again, and whatever the ring hands to a worker of the kernel waits
+//! for that one's turn on a CPU. On a core that has nothing else to do the blocking call is faster by
+//! a third of the whole append (docs/decisions/0007). On a busy core the ring wins, because its cost
+//! is shared and the device works beside the core; and on a slow device a blocked core would keep
+//! readers waiting.
 //!
 //! So a write is done in place only if all of this holds:
 //! - it is small;
 //! - the executor ran tasks for less than seven eighths of the time since the last look, a
 //!   millisecond or longer ago; what it spent in blocking writes counts as running;
-//! - the device was fast lately: the moving average of writes is low, and no write in place took
-//!   long within the last second.
+//! - the device was fast lately: the moving average of writes in place is low, and none took long.
+//!
+//! A flush behind a write of the ring is short, and the ring would hand it to a worker. It is done
+//! in place also on a busy core, as long as flushes in place are fast.
+//!
+//! # Invariants
+//! - Only calls in place count. What the ring takes tells nothing of them: on a busy machine it may
+//!   take hundred times as long, and a core that believed it would never leave the ring again.
+//! - A device that was slow is tried again: soon, since zeros that are written beside make a few
+//!   calls slow, and after a time that doubles with each failure.
 //!
 //! # Not here
 //! - How the write is done: [`crate::writable`].
@@ -25,37 +35,46 @@ const BYTES_MAX: usize = 64 * 1024;
 /// Above this average the device is not waited for.
 const AVERAGE_MAX: Duration = Duration::from_micros(150);
 
-/// What a single write counts for at most in the average, so that one hiccup does not decide.
+/// What is assumed of a device that is tried for the first time, or again.
+const AVERAGE_FIRST: Duration = Duration::from_micros(75);
+
+/// What a single call counts for at most in the average, so that one hiccup does not decide.
 const SAMPLE_MAX: Duration = Duration::from_micros(300);
 
-/// A write in place that took this long sends the next ones to the ring: so long may readers wait.
+/// A call in place that took this long sends the next ones to the ring: so long may readers wait.
 const SLOW: Duration = Duration::from_millis(5);
 
 /// For so long.
-const PENALTY: Duration = Duration::from_secs(1);
+const PENALTY_SLOW: Duration = Duration::from_secs(1);
+
+/// For so long the ring is taken at first when the average is too high.
+const PENALTY_MIN: Duration = Duration::from_millis(10);
+
+/// For so long when it has failed again and again.
+const PENALTY_MAX: Duration = Duration::from_secs(64);
 
 /// Least time between two looks at how busy the executor is.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Share of a new write in the moving average, as 1 in this many.
+/// Share of a new call in the moving average, as 1 in this many.
 const AVERAGE_OVER: u32 = 8;
 
 /// What is known of the device and of the core.
 #[derive(Debug)]
 pub(crate) struct InPlace {
-    average: Cell<Duration>,
-    barred_until: Cell<Option<Instant>>,
+    writes: Pace,
+    flushes: Pace,
     /// When the last look was, and how long the executor had run tasks until then.
     looked: Cell<(Instant, Duration)>,
     is_idle: Cell<bool>,
 }
 
 impl InPlace {
-    /// Nothing is known yet: the ring it is.
+    /// Nothing is known yet of the core: the ring it is.
     pub(crate) fn new(now: Instant, run: Duration) -> InPlace {
         InPlace {
-            average: Cell::new(AVERAGE_MAX),
-            barred_until: Cell::new(None),
+            writes: Pace::new(),
+            flushes: Pace::new(),
             looked: Cell::new((now, run)),
             is_idle: Cell::new(false),
         }
@@ -63,28 +82,29 @@ impl InPlace {
 
     /// Whether a write of `length` bytes is to be done in place now; `run` tells how long the
     /// executor has run tasks so far.
-    pub(crate) fn permits(
+    pub(crate) fn permits_write(
         &self,
         length: usize,
         now: Instant,
         run: impl FnOnce() -> Duration,
     ) -> bool {
         self.look(now, run);
-        let is_barred = self.barred_until.get().is_some_and(|until| now < until);
-        length <= BYTES_MAX && self.is_idle.get() && self.average.get() < AVERAGE_MAX && !is_barred
+        length <= BYTES_MAX && self.is_idle.get() && self.writes.permits(now)
     }
 
-    /// A small write took `taken`, in place or not.
-    pub(crate) fn note(&self, length: usize, taken: Duration, in_place: bool, now: Instant) {
-        if length > BYTES_MAX {
-            return;
-        }
-        let average = self.average.get();
-        self.average
-            .set(average - average / AVERAGE_OVER + taken.min(SAMPLE_MAX) / AVERAGE_OVER);
-        if in_place && taken > SLOW {
-            self.barred_until.set(Some(now + PENALTY));
-        }
+    /// A write in place, begun at `begun`, took `taken`.
+    pub(crate) fn note_write(&self, begun: Instant, taken: Duration) {
+        self.writes.note(begun + taken, taken);
+    }
+
+    /// Whether a flush is to be done in place now.
+    pub(crate) fn permits_flush(&self, now: Instant) -> bool {
+        self.flushes.permits(now)
+    }
+
+    /// A flush in place, begun at `begun`, took `taken`.
+    pub(crate) fn note_flush(&self, begun: Instant, taken: Duration) {
+        self.flushes.note(begun + taken, taken);
     }
 
     /// Looks how busy the executor is, if that is due.
@@ -98,6 +118,47 @@ impl InPlace {
         let busy = run.saturating_sub(run_before);
         self.is_idle.set(8 * busy < 7 * passed);
         self.looked.set((now, run));
+    }
+}
+
+/// How fast calls of one kind were.
+#[derive(Debug)]
+struct Pace {
+    average: Cell<Duration>,
+    barred_until: Cell<Option<Instant>>,
+    penalty: Cell<Duration>,
+}
+
+impl Pace {
+    fn new() -> Pace {
+        Pace {
+            average: Cell::new(AVERAGE_FIRST),
+            barred_until: Cell::new(None),
+            penalty: Cell::new(PENALTY_MIN),
+        }
+    }
+
+    fn permits(&self, now: Instant) -> bool {
+        self.barred_until.get().is_none_or(|until| now >= until)
+    }
+
+    fn note(&self, now: Instant, taken: Duration) {
+        let before = self.average.get();
+        let average = before - before / AVERAGE_OVER + taken.min(SAMPLE_MAX) / AVERAGE_OVER;
+        self.average.set(average);
+        if taken > SLOW || average >= AVERAGE_MAX {
+            let least = if taken > SLOW {
+                PENALTY_SLOW
+            } else {
+                PENALTY_MIN
+            };
+            let penalty = self.penalty.get().max(least);
+            self.barred_until.set(Some(now + penalty));
+            self.penalty.set((2 * penalty).min(PENALTY_MAX));
+            self.average.set(AVERAGE_FIRST);
+        } else if taken < AVERAGE_MAX {
+            self.penalty.set(PENALTY_MIN);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Each condition alone keeps a write from being done in place.
+//! Each condition alone keeps a call from being done in place.
 
 use super::*;
 
@@ -11,59 +11,91 @@ fn fast() -> (InPlace, Instant) {
     let start = Instant::now();
     let in_place = InPlace::new(start, Duration::ZERO);
     for _ in 0..32 {
-        in_place.note(SMALL, FAST, false, start);
+        in_place.note_write(start, FAST);
+        in_place.note_flush(start, FAST);
     }
     (in_place, start)
+}
+
+fn idle() -> Duration {
+    Duration::ZERO
 }
 
 #[test]
 fn a_small_write_of_an_idle_core_on_a_fast_device_is_done_in_place() {
     let (in_place, start) = fast();
     let now = start + HOUR;
-    assert!(in_place.permits(SMALL, now, || HOUR / 2));
-    assert!(in_place.permits(BYTES_MAX, now, || unreachable!("it was looked just now")));
-    assert!(!in_place.permits(BYTES_MAX + 4096, now, || HOUR));
+    assert!(in_place.permits_write(SMALL, now, || HOUR / 2));
+    let unseen = || unreachable!("it was looked just now");
+    assert!(in_place.permits_write(BYTES_MAX, now, unseen));
+    assert!(!in_place.permits_write(BYTES_MAX + 4096, now, || HOUR));
 }
 
 #[test]
-fn nothing_is_done_in_place_before_anything_is_known() {
+fn no_write_is_done_in_place_before_it_is_known_that_the_core_is_idle() {
     let start = Instant::now();
     let in_place = InPlace::new(start, Duration::ZERO);
-    assert!(!in_place.permits(SMALL, start, || Duration::ZERO));
-    assert!(!in_place.permits(SMALL, start + HOUR, || Duration::ZERO));
+    assert!(!in_place.permits_write(SMALL, start, idle));
+    assert!(in_place.permits_write(SMALL, start + HOUR, idle));
 }
 
 #[test]
-fn a_busy_core_uses_the_ring() {
+fn a_busy_core_writes_through_the_ring_and_flushes_in_place() {
     let (in_place, start) = fast();
-    assert!(!in_place.permits(SMALL, start + HOUR, || HOUR / 8 * 7));
-    assert!(in_place.permits(SMALL, start + 2 * HOUR, || HOUR));
+    assert!(!in_place.permits_write(SMALL, start + HOUR, || HOUR / 8 * 7));
+    assert!(in_place.permits_flush(start + HOUR));
+    assert!(in_place.permits_write(SMALL, start + 2 * HOUR, || HOUR));
 }
 
 #[test]
-fn one_slow_write_bars_the_next_ones_for_a_second() {
+fn one_slow_call_bars_the_next_ones_of_its_kind_for_a_second() {
     let (in_place, start) = fast();
     let now = start + HOUR;
-    in_place.note(SMALL, Duration::from_micros(5100), true, now);
-    for _ in 0..32 {
-        in_place.note(SMALL, FAST, false, now);
-    }
-    assert!(!in_place.permits(SMALL, now + PENALTY / 2, || Duration::ZERO));
-    assert!(in_place.permits(SMALL, now + PENALTY, || Duration::ZERO));
+    in_place.note_write(now, Duration::from_micros(5100));
+    assert!(!in_place.permits_write(SMALL, now + PENALTY_SLOW / 2, idle));
+    assert!(in_place.permits_flush(now + PENALTY_SLOW / 2));
+    assert!(in_place.permits_write(SMALL, now + 2 * PENALTY_SLOW, idle));
+    in_place.note_flush(now, Duration::from_micros(5100));
+    assert!(!in_place.permits_flush(now + PENALTY_SLOW / 2));
 }
 
 #[test]
-fn a_slow_device_uses_the_ring() {
-    let (in_place, start) = fast();
-    for _ in 0..32 {
-        in_place.note(SMALL, Duration::from_micros(400), false, start);
+fn a_slow_device_is_tried_less_and_less_often() {
+    let (in_place, mut now) = fast();
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        in_place.note_write(now, Duration::from_millis(10));
+        let begun = now;
+        while !in_place.writes.permits(now) {
+            now += PENALTY_SLOW / 2;
+        }
+        waits.push((now - begun).as_secs());
     }
-    assert!(!in_place.permits(SMALL, start + HOUR, || Duration::ZERO));
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 64]);
 }
 
+#[test]
+fn a_device_that_is_slow_on_average_uses_the_ring_until_it_is_tried_again() {
+    let (in_place, start) = fast();
+    let mut calls = 0;
+    while in_place.writes.permits(start) {
+        in_place.note_write(start, Duration::from_micros(400));
+        calls += 1;
+    }
+    assert!(calls > 1, "one call decided");
+    let now = start + PENALTY_MIN / 2;
+    assert!(!in_place.writes.permits(now));
+    let later = start + 2 * PENALTY_MIN;
+    assert!(in_place.writes.permits(later));
+    in_place.note_write(later, FAST);
+    assert!(in_place.writes.permits(later), "it is fast again");
+}
+
+/// A core under load once took what the ring needed on a busy machine (12 ms a write) for the
+/// device's pace, and stayed with the ring for good, where every write needed that long.
 #[test]
 fn a_hiccup_does_not_decide() {
     let (in_place, start) = fast();
-    in_place.note(SMALL, Duration::from_millis(4), true, start);
-    assert!(in_place.permits(SMALL, start + HOUR, || Duration::ZERO));
+    in_place.note_write(start, Duration::from_millis(4));
+    assert!(in_place.permits_write(SMALL, start + HOUR, idle));
 }

@@ -39,6 +39,7 @@ mod segments;
 #[cfg(test)]
 mod trial_tests;
 mod writable;
+mod write_through;
 
 pub use boot::FileBootDisk;
 pub use completions::Completions;

@@ -24,7 +24,8 @@ use crate::in_flight::Guard;
 use crate::in_place::InPlace;
 use crate::layout::Layout;
 use crate::segments::{self, Draft};
-use crate::writable::{Writable, executor_run};
+use crate::writable::{Durable, Writable, executor_run};
+use crate::write_through::writes_through;
 use bytes::{Bytes, BytesMut};
 use glommio::io::{DmaBuffer, DmaFile, ReadResult};
 use glommio::{GlommioError, Task, executor, spawn_local};
@@ -56,7 +57,7 @@ pub(crate) type Outcome = Result<DiskResult, DiskError>;
 /// The files of one core.
 pub(crate) struct Operations {
     layout: Layout,
-    sync: SyncMode,
+    durable: Durable,
     in_place: Rc<InPlace>,
     writables: RefCell<BTreeMap<SegmentFile, Rc<Writable>>>,
     handles: Handles,
@@ -69,9 +70,15 @@ pub(crate) struct Operations {
 impl Operations {
     pub(crate) async fn new(config: DriverConfig) -> Result<Operations, DiskError> {
         let zeros = probe_device(&config.layout.star()).await?;
+        let root = config.layout.root().to_owned();
+        let is_through = blocking(move || Ok(writes_through(&root))).await;
+        let durable = Durable {
+            sync: config.sync,
+            is_through: config.sync == SyncMode::Dsync && is_through.unwrap_or(false),
+        };
         Ok(Operations {
             layout: config.layout,
-            sync: config.sync,
+            durable,
             in_place: Rc::new(InPlace::new(Instant::now(), executor_run())),
             writables: RefCell::default(),
             handles: Handles::new(config.read_handles_max),
@@ -142,8 +149,13 @@ impl Operations {
         file: SegmentFile,
         attempt: &Attempt,
     ) -> Result<Writable, DiskError> {
-        let writable =
-            Writable::open(&draft.path, self.sync, Rc::clone(&self.in_place), attempt).await?;
+        let writable = Writable::open(
+            &draft.path,
+            self.durable,
+            Rc::clone(&self.in_place),
+            attempt,
+        )
+        .await?;
         let (layout, draft) = (self.layout.clone(), draft.clone());
         match blocking(move || segments::place(&layout, &draft, file)).await {
             Ok(()) => Ok(writable),
@@ -196,6 +208,7 @@ impl Operations {
                 done += zeros.len();
                 target.zero(zeros, begin, &attempt).await?;
             }
+            target.flush_zeros(&attempt).await?;
             Ok(DiskResult::Written)
         }
     }

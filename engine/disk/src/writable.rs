@@ -8,6 +8,7 @@
 //!
 //! # Not here
 //! - Making and naming the file: [`crate::segments`].
+//! - Whether a flush is needed: [`crate::write_through`]. Who blocks for it: [`crate::in_place`].
 
 use crate::driver::SyncMode;
 use crate::failure::Attempt;
@@ -20,18 +21,30 @@ use glommio::{GlommioError, executor};
 use nova_core::disk::{DiskError, DiskFailure};
 use nova_model::limits::BLOCK_BYTES;
 use rustix::fs::OFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 use std::cell::Cell;
+use std::future::poll_fn;
+use std::io::IoSlice;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
+
+/// How a file's writes become durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Durable {
+    /// What was asked for.
+    pub(crate) sync: SyncMode,
+    /// A write with `O_DSYNC` needs no flush: the file is opened with it.
+    pub(crate) is_through: bool,
+}
 
 /// A file that is open for writing and locked.
 #[derive(Debug)]
 pub(crate) struct Writable {
     file: Rc<DmaFile>,
-    sync: SyncMode,
+    durable: Durable,
     poisoned: Cell<bool>,
     in_flight: Rc<InFlight>,
     in_place: Rc<InPlace>,
@@ -41,13 +54,13 @@ impl Writable {
     /// Opens and locks the file at `path`, which nobody else writes.
     pub(crate) async fn open(
         path: &Path,
-        sync: SyncMode,
+        durable: Durable,
         in_place: Rc<InPlace>,
         attempt: &Attempt,
     ) -> Result<Writable, DiskError> {
-        let flags = match sync {
-            SyncMode::Dsync => OFlags::DSYNC,
-            SyncMode::Fdatasync => OFlags::empty(),
+        let flags = match durable.is_through {
+            true => OFlags::DSYNC,
+            false => OFlags::empty(),
         };
         let opened = OpenOptions::new()
             .read(true)
@@ -59,7 +72,7 @@ impl Writable {
         let poisoned = Cell::new(false);
         let writable = Writable {
             file,
-            sync,
+            durable,
             poisoned,
             in_flight: Rc::default(),
             in_place,
@@ -100,17 +113,21 @@ impl Writable {
         copy_padded(&parts, buffer.as_bytes_mut());
         drop(parts);
         let begun = Instant::now();
-        let in_place = self.in_place.permits(length, begun, executor_run);
-        let outcome = match in_place {
-            true => self.write_in_place(buffer.as_bytes(), offset, attempt),
-            false => {
-                let written = self.file.write_at(buffer, offset).await;
-                self.settle(written, length, attempt).await
-            }
-        };
-        let taken = begun.elapsed();
-        self.in_place.note(length, taken, in_place, begun + taken);
-        outcome
+        if self.in_place.permits_write(length, begun, executor_run) {
+            // What is ready to run goes first, above all the answers to the group before: nothing
+            // leaves the core while it is blocked. Two rounds let a lane's answer reach its
+            // connection and the connection its socket.
+            let_others_run().await;
+            let_others_run().await;
+            self.check(attempt)?;
+            let begun = Instant::now();
+            let outcome = self.write_in_place(buffer.as_bytes(), offset, attempt);
+            self.in_place.note_write(begun, begun.elapsed());
+            return outcome;
+        }
+        let written = self.file.write_at(buffer, offset).await;
+        self.settle(written, length, attempt)?;
+        self.flush(attempt).await
     }
 
     /// The same by blocking calls.
@@ -120,8 +137,13 @@ impl Writable {
         offset: u64,
         attempt: &Attempt,
     ) -> Result<(), DiskError> {
+        let flags = match self.durable.sync {
+            SyncMode::Dsync => ReadWriteFlags::DSYNC,
+            SyncMode::Fdatasync => ReadWriteFlags::empty(),
+        };
         let written = loop {
-            match rustix::io::pwrite(self.descriptor(), buffer, offset) {
+            let buffer = [IoSlice::new(buffer)];
+            match rustix::io::pwritev2(self.descriptor(), &buffer, offset, flags) {
                 Err(Errno::INTR) => {}
                 written => break written,
             }
@@ -131,17 +153,14 @@ impl Writable {
             Ok(done) => Err(attempt.short(done)),
             Err(error) => Err(attempt.failed(&error.into())),
         };
-        if outcome.is_ok() && self.sync == SyncMode::Fdatasync {
+        if outcome.is_ok() && self.durable.sync == SyncMode::Fdatasync {
             let synced = rustix::fs::fdatasync(self.descriptor());
             outcome = synced.map_err(|error| attempt.failed(&error.into()));
         }
-        if outcome.is_err() {
-            self.poisoned.set(true);
-        }
-        outcome
+        self.or_poison(outcome)
     }
 
-    /// Writes a buffer of zeros at `offset`, durably.
+    /// Writes a buffer of zeros at `offset`; durable after [`Writable::flush_zeros`].
     pub(crate) async fn zero(
         &self,
         zeros: Rc<DmaBuffer>,
@@ -151,7 +170,16 @@ impl Writable {
         self.check(attempt)?;
         let length = zeros.len();
         let written = self.file.write_rc_at(zeros, offset).await;
-        self.settle(written, length, attempt).await
+        self.settle(written, length, attempt)
+    }
+
+    /// Makes zeros durable, in the background: a flush behind much data takes long.
+    pub(crate) async fn flush_zeros(&self, attempt: &Attempt) -> Result<(), DiskError> {
+        if self.durable.is_through {
+            return Ok(());
+        }
+        self.check(attempt)?;
+        self.flush_in_ring(attempt).await
     }
 
     /// Cuts the file to `length`, durably. It takes no other descriptor: there may be none.
@@ -179,21 +207,41 @@ impl Writable {
         Ok(())
     }
 
-    async fn settle(
+    /// What a write in the ring brought.
+    fn settle(
         &self,
         written: Result<usize, GlommioError<()>>,
         length: usize,
         attempt: &Attempt,
     ) -> Result<(), DiskError> {
-        let mut outcome = match written {
+        let outcome = match written {
             Ok(done) if done == length => Ok(()),
             Ok(done) => Err(attempt.short(done)),
             Err(error) => Err(attempt.failed_in_ring(&error)),
         };
-        if outcome.is_ok() && self.sync == SyncMode::Fdatasync {
-            let synced = self.file.fdatasync().await;
-            outcome = synced.map_err(|error| attempt.failed_in_ring(&error));
+        self.or_poison(outcome)
+    }
+
+    /// Makes what was written durable, unless each write is by itself.
+    async fn flush(&self, attempt: &Attempt) -> Result<(), DiskError> {
+        if self.durable.is_through {
+            return Ok(());
         }
+        let begun = Instant::now();
+        if !self.in_place.permits_flush(begun) {
+            return self.flush_in_ring(attempt).await;
+        }
+        let synced = rustix::fs::fdatasync(self.descriptor());
+        self.in_place.note_flush(begun, begun.elapsed());
+        self.or_poison(synced.map_err(|error| attempt.failed(&error.into())))
+    }
+
+    async fn flush_in_ring(&self, attempt: &Attempt) -> Result<(), DiskError> {
+        let synced = self.file.fdatasync().await;
+        self.or_poison(synced.map_err(|error| attempt.failed_in_ring(&error)))
+    }
+
+    fn or_poison(&self, outcome: Result<(), DiskError>) -> Result<(), DiskError> {
         if outcome.is_err() {
             self.poisoned.set(true);
         }
@@ -210,6 +258,19 @@ impl Writable {
 /// How long this thread's executor has run tasks so far.
 pub(crate) fn executor_run() -> Duration {
     executor().executor_stats().executor_runtime()
+}
+
+/// Goes on when every task that is ready to run has run once.
+async fn let_others_run() {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Copies the parts one after the other and fills the rest with zeros.
