@@ -104,12 +104,14 @@ fn serve_with(
     let (logs, recovered) = recover_all(config, directory, incarnation, bound.len())?;
     let addresses = advertised(config, &bound);
     let signals = Signals::take()?;
+    // Written before the first segment may take the last of the space; it counts from its rename.
+    draft_address(layout, &addresses[0])?;
     cores.start(config, layout, star, incarnation, &addresses, logs)?;
     if let Some(http) = gateway {
         http.metrics.set_recovered(recovered);
         http.thread.serve(addresses.clone());
     }
-    write_address(layout, &addresses[0])?;
+    place_address(layout)?;
     tell(&format!(
         "star {star}, start {incarnation}, data in {}\nlistening on {}\n{}ready\n",
         layout.root().display(),
@@ -263,15 +265,23 @@ fn recover_all(
     Ok((logs, figures))
 }
 
-fn write_address(layout: &Layout, address: &str) -> Result<(), ServeError> {
-    let error = |source| ServeError::Io {
-        operation: "writing the address file",
-        source,
-    };
+fn draft_address(layout: &Layout, address: &str) -> Result<(), ServeError> {
+    let draft = address_draft(layout);
+    std::fs::write(&draft, format!("{address}\n")).map_err(address_error)
+}
+
+fn place_address(layout: &Layout) -> Result<(), ServeError> {
     let file = layout.root().join(ADDRESS_FILE);
-    let draft = layout.root().join(format!("{ADDRESS_FILE}.new"));
-    std::fs::write(&draft, format!("{address}\n")).map_err(error)?;
-    std::fs::rename(&draft, &file).map_err(error)
+    std::fs::rename(address_draft(layout), &file).map_err(address_error)
+}
+
+fn address_draft(layout: &Layout) -> PathBuf {
+    layout.root().join(format!("{ADDRESS_FILE}.new"))
+}
+
+fn address_error(source: io::Error) -> ServeError {
+    let operation = "writing the address file";
+    ServeError::Io { operation, source }
 }
 
 fn remove_address(layout: &Layout) {
