@@ -3,15 +3,17 @@
 //!
 //! ```text
 //!   four producers, batches of several records, many on their way  --> the disk is full
-//!     once by the star's own data, once because another file takes all that is left, at once
+//!     once by the star's own data, once because another file takes what is left, at once
 //!   refused: what is free and the floor are told      reads, tails, fences go on
-//!   SIGKILL, start, SIGTERM, start                    the same; nothing that was acked is lost
-//!   a trim and a deletion, or that file goes          a producer that has waited all the while goes on
+//!   SIGKILL, a start with hardly a block to be had    the same; nothing that was acked is lost
+//!   SIGTERM, start                                    the same
+//!   a trim and a deletion, or that file goes          a producer that has waited goes on
 //! ```
 //! On ext4 and on XFS. `NOVA_E2E_FULL_ROUNDS` sets how often (one round of each kind by default):
 //! `NOVA_E2E_FULL_ROUNDS=20 cargo test -p nova-e2e full_disk:: -- --nocapture`.
 //!
-//! What this test has found: a start on a full disk waited for a whole segment without a word.
+//! What this test has found: a start on a full disk waited for a whole segment without a word; a
+//! star that had started with a small segment took no appends again, however much space there was.
 
 use crate::raw::Raw;
 use crate::{SITE, append_open, bodies_of, in_time, make_stream, numbered};
@@ -23,25 +25,35 @@ use nova_model::request::{OneShotAppend, Request, SessionAppend};
 use nova_proto::client::ControlEvent;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
 const MIB: u64 = 1 << 20;
 const IMAGE_BYTES: u64 = 320 * MIB;
 /// What the star has of it at first.
-const ROOM_BYTES: u64 = 112 * MIB;
+const ROOM_BYTES: u64 = 160 * MIB;
 /// A segment of these tests.
 const SEGMENT_BYTES: u64 = 16 * MIB;
+/// More than a start can find free after [`START_BYTES`] were: it cuts two segments.
+const FLOOR_BYTES: u64 = 40 * MIB;
 /// Batches of one producer on their way: more than its window.
 const IN_FLIGHT: usize = 24;
-/// What a start needs for its small files: the incarnation, the address, a new segment's header.
-const START_BYTES: u64 = MIB;
+/// Enough for a start's small files and a small first segment, and not for a whole one.
+const START_BYTES: u64 = 3 * MIB;
+/// What another file leaves while producers write: less than the floor, and enough for the next
+/// segment and for all that was admitted, which is four windows of [`BATCH_BYTES`].
+const TAKEN_TO_BYTES: u64 = 36 * MIB;
+/// A wire batch, and the most that one append of these tests has.
+const BATCH_BYTES: usize = 256 * 1024;
 /// Batches that are acked before another file takes what is left.
-const ACKS_BEFORE: u64 = 40;
+const ACKS_BEFORE: u64 = 16;
 /// How long a producer waits for a full disk and a star that is down.
 const LONG: Duration = Duration::from_secs(600);
 /// Batches of the producer that waits.
-const PATIENT_BATCHES: u64 = 12;
+const PATIENT_BATCHES: u64 = 48;
 
 /// How the disk gets full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,9 +94,9 @@ fn records_of(id: u64) -> u32 {
     1 + (id % 4) as u32
 }
 
-/// Names the batch and the record's place in it; 1 to 250 KiB.
+/// Names the batch and the record's place in it; 1 to 62 KiB.
 fn body(id: u64, at: u32) -> Vec<u8> {
-    let words = 64 * (1 + id.wrapping_mul(7919) % 250) as usize;
+    let words = 64 * (1 + id.wrapping_mul(7919) % 62) as usize;
     let mut body = Vec::with_capacity(16 * words);
     for word in 0..words as u64 {
         body.extend_from_slice(&id.to_le_bytes());
@@ -109,13 +121,19 @@ async fn produce(
     name: StreamName,
     mut ids: Range<u64>,
     wait: Duration,
+    acks: Arc<Acks>,
 ) -> Produced {
     let (mut sent, mut last): (Vec<Sent>, Option<ClientError>) = (Vec::new(), None);
     let is_told = |last: &Option<ClientError>| last.as_ref().is_some_and(|e| e.refusal().is_some());
     // On a busy machine a producer may break before it was told why; the next one goes on.
     while !ids.is_empty() && !is_told(&last) {
         last = None;
-        let producer = crate::producer(&client, &name);
+        let config = ProducerConfig {
+            batch_size: BATCH_BYTES,
+            ..ProducerConfig::default()
+        };
+        let producer = client.producer(name.clone(), config);
+        let producer = producer.expect("legal settings");
         let mut waiting: VecDeque<(u64, Ticket)> = VecDeque::new();
         while last.is_none()
             && let Some(id) = ids.next()
@@ -132,6 +150,7 @@ async fn produce(
                 && let Some((id, ticket)) = waiting.pop_front()
             {
                 let outcome = outcome(result(ticket, wait).await, &mut last);
+                acks.note(outcome);
                 sent.push(Sent { id, outcome });
             }
         }
@@ -147,6 +166,42 @@ async fn produce(
 async fn result(ticket: Ticket, wait: Duration) -> Result<Appended, ClientError> {
     let result = tokio::time::timeout(wait, ticket).await;
     result.unwrap_or_else(|_| panic!("no result within {wait:?}"))
+}
+
+/// Counts the batches of all producers that are acked.
+#[derive(Default)]
+struct Acks {
+    count: AtomicU64,
+    changed: Notify,
+    is_taken: AtomicBool,
+}
+
+impl Acks {
+    fn note(&self, outcome: Outcome) {
+        if matches!(outcome, Outcome::Acked(_)) {
+            self.count.fetch_add(1, Ordering::Relaxed);
+            self.changed.notify_waiters();
+        }
+    }
+
+    async fn reached(&self, count: u64) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if self.count.load(Ordering::Relaxed) >= count {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn take(&self) {
+        self.is_taken.store(true, Ordering::Relaxed);
+    }
+
+    fn is_taken(&self) -> bool {
+        self.is_taken.load(Ordering::Relaxed)
+    }
 }
 
 struct Produced {
@@ -200,26 +255,31 @@ impl Filled {
         let Facts::Space { free, floor } = refused.facts else {
             panic!("{refused:?}");
         };
-        let usual = (3 * SEGMENT_BYTES).min(self.disk.total_bytes() / 10);
-        assert_eq!(floor, usual);
+        assert_eq!(floor, FLOOR_BYTES);
         assert!(free < floor + SEGMENT_BYTES, "{free} free, floor {floor}");
     }
 
     /// Producers write until the disk is full.
     async fn fill(&mut self, star: &Star, how: How) {
-        let client = self.impatient(star);
+        let acks = Arc::new(Acks::default());
         let mut producers = JoinSet::new();
         for key in ["kept", "gone", "kept", "gone"] {
             let ids = self.ids(u64::from(u32::MAX));
             let stream = crate::stream(key);
-            producers.spawn(produce(self.impatient(star), stream, ids, PATIENCE));
+            let producing = produce(self.impatient(star), stream, ids, PATIENCE, acks.clone());
+            producers.spawn(producing);
         }
-        if how == How::Taken {
-            self.wait_for_records(&client, ACKS_BEFORE).await;
-            self.disk.leave(START_BYTES);
+        let mut ended = Vec::new();
+        while !producers.is_empty() {
+            tokio::select! {
+                () = acks.reached(ACKS_BEFORE), if how == How::Taken && !acks.is_taken() => {
+                    self.disk.leave(TAKEN_TO_BYTES);
+                    acks.take();
+                }
+                Some(produced) = producers.join_next() => ended.push(produced.expect("no panic")),
+            }
         }
-        while let Some(produced) = producers.join_next().await {
-            let produced = produced.expect("no panic");
+        for produced in ended {
             let error = produced.last.as_ref().expect("the disk is full some time");
             let told = error.refusal().unwrap_or_else(|| panic!("{error:?}"));
             self.expect_full(told);
@@ -229,23 +289,6 @@ impl Filled {
         let all = self.sent.values().flatten();
         let acked = all.filter(acked).count() as u64;
         assert!(acked >= ACKS_BEFORE, "{acked} batches are acked");
-    }
-
-    /// Waits until followers have got so many records of this round.
-    async fn wait_for_records(&self, client: &Client, count: u64) {
-        let tail = client.check_tail(crate::stream("kept"));
-        let tail = in_time("a tail", tail).await.expect("a tail").sequence;
-        let mut open = read_from(crate::stream("kept"), tail.0);
-        open.limits.count = Some(count);
-        let read = bodies_of(
-            client,
-            ReadOpen {
-                follow: true,
-                ..open
-            },
-        )
-        .await;
-        assert_eq!(read.expect("a read").len() as u64, count);
     }
 
     /// Appends are refused, and what a session has behind the first; all else goes on.
@@ -290,6 +333,22 @@ impl Filled {
             Conditions::default(),
         );
         in_time("a trim", trim).await.expect("trims go on");
+    }
+
+    /// What is free, and the files of the log.
+    fn on_disk(&self) -> String {
+        let folder = std::fs::read_dir(self.disk.path("core-000"));
+        let files = folder.expect("the log is there").flatten();
+        let files = files.map(|file| {
+            let bytes = file.metadata().map_or(0, |found| found.len());
+            format!("{} {bytes}", file.file_name().display())
+        });
+        let files: Vec<String> = files.collect();
+        format!(
+            "{} bytes free: {}",
+            self.disk.free_bytes(),
+            files.join(", ")
+        )
     }
 
     async fn check_all(&self, star: &Star) {
@@ -354,7 +413,9 @@ impl Filled {
         if how == How::Taken {
             self.disk.shrink(self.taken);
         }
-        let produced = in_time("appends", waiting).await.expect("no panic");
+        let produced = tokio::time::timeout(PATIENCE, waiting).await;
+        let produced = produced.unwrap_or_else(|_| panic!("no appends with {}", self.on_disk()));
+        let produced = produced.expect("no panic");
         assert_eq!(produced.last, None, "appends resume");
         self.note(produced);
         self.check(&client, "kept").await;
@@ -375,6 +436,9 @@ async fn is_filled_and_goes_on(kind: Kind) {
         sent: BTreeMap::new(),
         next_id: 0,
     };
+    filled
+        .home
+        .add_flag(&format!("--floor-bytes={FLOOR_BYTES}"));
     let mut star = filled.home.start();
     let client = filled.impatient(&star);
     let small = make_stream(&client, "small").await;
@@ -386,10 +450,17 @@ async fn is_filled_and_goes_on(kind: Kind) {
             filled.fill(&star, how).await;
             let patient = filled.client(&star, LONG);
             let ids = filled.ids(PATIENT_BATCHES);
-            let waiting = tokio::spawn(produce(patient, crate::stream("kept"), ids, LONG));
+            let waiting = tokio::spawn(produce(
+                patient,
+                crate::stream("kept"),
+                ids,
+                LONG,
+                Arc::default(),
+            ));
             filled.check_all(&star).await;
             filled.all_but_appends_goes_on(&star).await;
             star.kill();
+            filled.disk.leave(START_BYTES);
             star = filled.home.start();
             filled.check_all(&star).await;
             filled.all_but_appends_goes_on(&star).await;
@@ -400,6 +471,7 @@ async fn is_filled_and_goes_on(kind: Kind) {
             assert!(!waiting.is_finished(), "the disk is still full");
             let free = filled.disk.free_bytes();
             filled.appends_resume(&star, how, waiting).await;
+            filled.disk.shrink(filled.taken);
             let batches: usize = filled.sent.values().map(Vec::len).sum();
             println!("{kind:?}, {how:?}: {free} bytes free, {batches} batches so far");
         }
