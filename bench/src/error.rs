@@ -29,6 +29,14 @@ pub enum BenchError {
         /// How long it was waited.
         seconds: u64,
     },
+    /// Appends have no result, so that times would leave out the slowest.
+    #[error("{records} appends have no result: {why}")]
+    Lost {
+        /// How many.
+        records: u64,
+        /// Why the first of them has none.
+        why: String,
+    },
     /// The bare transport could not be measured.
     #[error("the transport's baseline has no result: {0}")]
     Echo(#[from] EchoError),

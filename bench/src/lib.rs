@@ -28,6 +28,7 @@
 #![deny(unsafe_code)]
 
 mod args;
+mod bare_reads;
 mod bare_writes;
 mod baselines;
 mod compare;

@@ -40,6 +40,9 @@ pub enum Unit {
     /// Hundredths of another quantity.
     #[serde(rename = "%")]
     Percent,
+    /// How many times as much.
+    #[serde(rename = "times")]
+    Times,
 }
 
 impl Unit {
@@ -52,6 +55,7 @@ impl Unit {
             Unit::Mebibytes => "MiB",
             Unit::CpuPercent => "% of a CPU",
             Unit::Percent => "%",
+            Unit::Times => "times",
         }
     }
 }

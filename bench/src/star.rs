@@ -57,6 +57,17 @@ impl Star {
         cores: usize,
         spin_us: u64,
     ) -> Result<Star, BenchError> {
+        Star::start_with(program, data, cores, spin_us, &[])
+    }
+
+    /// The same with further words for its command line.
+    pub fn start_with(
+        program: &StarProgram,
+        data: &Path,
+        cores: usize,
+        spin_us: u64,
+        words: &[&str],
+    ) -> Result<Star, BenchError> {
         let log_path = data.with_extension("log");
         let log = File::create(&log_path).map_err(BenchError::io("making the star's log"))?;
         let mut command = Command::new(&program.path);
@@ -66,6 +77,7 @@ impl Star {
             .arg(data)
             .args(["--port", "0", "--cores", &cores.to_string()])
             .args(["--spin-us", &spin_us.to_string()])
+            .args(words)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log);

@@ -1,11 +1,13 @@
 //! The ratios that must hold: each scenario starts its own star, measures in turns, is judged.
 //!
 //! One record per durable ack, pipelined throughput, CPU and memory of an idle and of a pressed
-//! star, the time of a start, the cost of guarantees, the interruption by a move.
+//! star, the time of a start, the cost of guarantees, the interruption by a move, the cost of
+//! forgetting.
 //!
 //! # Invariants
 //! - A scenario has a folder of its own, which is gone when it has ended.
 
+pub mod forget;
 pub mod handoff;
 pub mod idle;
 pub mod latency;
@@ -33,13 +35,14 @@ pub const RECORD_BYTES: usize = 1024;
 
 type Scenario = fn(&Bench) -> Result<Section, BenchError>;
 
-const SCENARIOS: [(Choice, Scenario); 7] = [
+const SCENARIOS: [(Choice, Scenario); 8] = [
     (Choice::Latency, latency::run),
     (Choice::Pipelined, pipelined::run),
     (Choice::Idle, idle::run),
     (Choice::Memory, memory::run),
     (Choice::Pairs, pairs::run),
     (Choice::Handoff, handoff::run),
+    (Choice::Forget, forget::run),
     (Choice::Start, start::run),
 ];
 
@@ -97,7 +100,12 @@ impl Bench {
 
     /// Starts a star.
     pub fn star_of(&self, data: &Path, cores: usize) -> Result<Star, BenchError> {
-        Star::start(&self.program, data, cores, self.options.spin_us)
+        self.star_with(data, cores, &[])
+    }
+
+    /// Starts a star with further words for its command line.
+    pub fn star_with(&self, data: &Path, cores: usize, words: &[&str]) -> Result<Star, BenchError> {
+        Star::start_with(&self.program, data, cores, self.options.spin_us, words)
     }
 
     /// Says on the error stream what goes on: a full run takes minutes.

@@ -18,6 +18,8 @@ pub enum Choice {
     Pairs,
     /// How long a producer is interrupted when its stream moves; redirects of first opens.
     Handoff,
+    /// Appends' p99 while segments are trimmed and recycled, against that where all is kept.
+    Forget,
     /// Time to start with sealed data, against an empty star.
     Start,
     /// All of them.

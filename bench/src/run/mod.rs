@@ -124,14 +124,7 @@ impl Run<'_> {
         }
         let spin_us = self.options.star.spin_us;
         let cpus: Cpus = self.seats.bare();
-        bare::measure(
-            folder.path(),
-            &cpus,
-            workload.record_bytes,
-            workload.duration,
-            spin_us,
-        )
-        .map(Some)
+        bare::measure(folder.path(), &cpus, workload, spin_us).map(Some)
     }
 
     fn target(&self, folder: &Folder) -> Result<Target, BenchError> {

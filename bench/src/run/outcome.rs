@@ -1,7 +1,7 @@
 //! What a load came to, as numbers; text, JSON and the page are made of it.
 
 use crate::process::Usage;
-use crate::run::bare::Bare;
+use crate::run::bare::{Bare, BareReading};
 use crate::run::conductor::{Conducted, Interval};
 use crate::run::quantiles::{Point, Quantiles, curve};
 use crate::series::megabytes_per_second;
@@ -166,11 +166,29 @@ impl LoadResult {
             )
         };
         let found = match (self.workload.shape, self.workload.pace) {
-            (Shape::CatchUp, _) => vec![ratio(
-                "reading / 64 KiB frames one way",
-                self.bare(|bare| bare.one_way_mb_per_s)
-                    .map(|most| self.read_mb_per_s.unwrap_or_default() / most),
-            )],
+            (Shape::CatchUp, _) => {
+                let read = self.read_mb_per_s.unwrap_or_default();
+                let against = |of: fn(&BareReading) -> f64| {
+                    let bare = |bare: &Bare| bare.reading.as_ref().map_or(f64::NAN, of);
+                    self.bare(bare)
+                        .filter(|most| most.is_finite())
+                        .map(|most| read / most)
+                };
+                vec![
+                    ratio(
+                        "reading / the smaller of bare reads and 64 KiB frames from the star's end",
+                        against(BareReading::most_mb_per_s),
+                    ),
+                    ratio(
+                        "reading / reads of 1 MiB",
+                        against(|bare| bare.reads_mb_per_s),
+                    ),
+                    ratio(
+                        "reading / 64 KiB frames from the star's end",
+                        against(|bare| bare.frames_mb_per_s),
+                    ),
+                ]
+            }
             (_, Pace::Closed { in_flight: 2.. }) => vec![throughput(self.mb_per_s)],
             _ => vec![
                 ratio(
@@ -205,6 +223,18 @@ impl LoadResult {
                 ),
                 ("echoed frames", before.echo_mb_per_s, after.echo_mb_per_s),
             ];
+            let reading = |of: fn(&BareReading) -> f64| {
+                let of = |bare: &Bare| bare.reading.as_ref().map_or(0.0, of);
+                (of(before), of(after))
+            };
+            let (reads, frames) = (
+                reading(|bare| bare.reads_mb_per_s),
+                reading(|bare| bare.frames_mb_per_s),
+            );
+            let pairs = pairs.into_iter().chain([
+                ("bare reads", reads.0, reads.1),
+                ("frames from the star's end", frames.0, frames.1),
+            ]);
             for (what, before, after) in pairs {
                 let spread = 100.0 * (before - after).abs() / before.min(after).max(1e-9);
                 if spread > SPREAD_PERCENT_MAX {

@@ -17,13 +17,18 @@ fn bare(us: f64, rate: f64) -> Bare {
         round_trip: times,
         echo_mb_per_s: rate,
         one_way_mb_per_s: 3.0 * rate,
+        reading: None,
     }
 }
 
 /// A load of the given pace; other suites show it, too.
 pub(crate) fn result(pace: Pace, baselines: Vec<Bare>) -> LoadResult {
+    result_of(Shape::Latency, pace, baselines)
+}
+
+fn result_of(shape: Shape, pace: Pace, baselines: Vec<Bare>) -> LoadResult {
     let workload = Workload {
-        shape: Shape::Latency,
+        shape,
         producers: 1,
         streams: 1,
         record_bytes: 1024,
@@ -42,6 +47,9 @@ pub(crate) fn result(pace: Pace, baselines: Vec<Bare>) -> LoadResult {
     total.latency.record_many(Duration::from_micros(400), 1_000);
     total.acked = 1_000;
     total.acked_bytes = 100_000_000;
+    if shape == Shape::CatchUp {
+        (total.read, total.read_bytes) = (1_000, 100_000_000);
+    }
     total.last = Some(Instant::now());
     total.behind_max = 7;
     for number in 0..4 {
@@ -80,6 +88,32 @@ fn a_full_pipeline_is_held_to_the_smaller_rate() {
     assert_eq!(result.ratios.len(), 1);
     assert_eq!(result.ratios[0].value, 0.5);
     assert_eq!(result.mb_per_s, 100.0);
+}
+
+#[test]
+fn reading_is_held_to_the_smaller_of_disk_and_network() {
+    let reading = |reads_mb_per_s, frames_mb_per_s| BareReading {
+        volume_bytes: 1 << 30,
+        at_once: 4,
+        reads_mb_per_s,
+        frames_mb_per_s,
+    };
+    let with = |reads, frames| Bare {
+        reading: Some(reading(reads, frames)),
+        ..bare(1.0, 200.0)
+    };
+    let pace = Pace::Closed { in_flight: 100 };
+    let disk_is_slower = result_of(Shape::CatchUp, pace, vec![with(200.0, 400.0)]);
+    let values: Vec<f64> = disk_is_slower
+        .ratios
+        .iter()
+        .map(|ratio| ratio.value)
+        .collect();
+    assert_eq!(values, [0.5, 0.5, 0.25]);
+    let network_is_slower = result_of(Shape::CatchUp, pace, vec![with(400.0, 125.0)]);
+    assert_eq!(network_is_slower.ratios[0].value, 0.8);
+    let none = result_of(Shape::CatchUp, pace, Vec::new());
+    assert!(none.ratios.is_empty());
 }
 
 #[test]

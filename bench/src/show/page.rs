@@ -126,6 +126,9 @@ fn table(load: &LoadResult) -> String {
     if load.acked > 0 {
         fact("rate", &text::rate(load));
     }
+    if let Some(readers) = text::readers(load) {
+        fact("readers", &readers);
+    }
     for bare in text::bare_rates(load) {
         fact("bare machine", &bare);
     }

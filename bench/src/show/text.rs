@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::run::outcome::{LoadResult, Verified};
 use crate::run::quantiles::Quantiles;
 use crate::show::report::LoadReport;
-use crate::workload::Pace;
+use crate::workload::{Pace, Shape};
 use std::fmt::Write;
 
 /// A time with three digits.
@@ -71,12 +71,39 @@ pub fn rows(load: &LoadResult) -> Vec<(String, Quantiles)> {
 /// The rates of the bare machine, in words.
 pub fn bare_rates(load: &LoadResult) -> Vec<String> {
     let of = |bare: &crate::run::bare::Bare| {
-        format!(
+        let mut text = format!(
             "1 MiB writes {:.0} MB/s, 64 KiB frames echoed {:.0} MB/s, one way {:.0} MB/s",
             bare.large_writes_mb_per_s, bare.echo_mb_per_s, bare.one_way_mb_per_s
-        )
+        );
+        if let Some(reading) = &bare.reading {
+            let (reads, frames) = (reading.reads_mb_per_s, reading.frames_mb_per_s);
+            let at_once = reading.at_once;
+            write!(
+                text,
+                "; 1 MiB reads, {at_once} at once, {reads:.0} MB/s, frames from the star's end \
+                 {frames:.0} MB/s"
+            )
+            .expect("a string takes it");
+        }
+        text
     };
     load.baselines.iter().map(of).collect()
+}
+
+/// What readers were given, in words; the CPU time of those that catch up, too, which others at
+/// work change less than the rate.
+pub fn readers(load: &LoadResult) -> Option<String> {
+    let read = load.read_mb_per_s?;
+    let mut text = format!("{read:.1} MB/s");
+    if load.workload.shape == Shape::CatchUp {
+        let for_each_gb = |percent: f64| percent / 100.0 / (read / 1e3).max(f64::MIN_POSITIVE);
+        let client = for_each_gb(load.usage.client_cpu_percent);
+        write!(text, "; CPU time for each GB: client {client:.2} s").expect("a string takes it");
+        if let Some(star) = load.usage.star_cpu_percent {
+            write!(text, ", star {:.2} s", for_each_gb(star)).expect("a string takes it");
+        }
+    }
+    Some(text)
 }
 
 /// What the load's records came to, in words.
@@ -195,8 +222,8 @@ fn table(load: &LoadResult) -> String {
     if load.acked > 0 {
         text += &format!("  {:<12} {}\n", "rate", rate(load));
     }
-    if let Some(read) = load.read_mb_per_s {
-        text += &format!("  {:<12} {read:.1} MB/s\n", "readers");
+    if let Some(read) = readers(load) {
+        text += &format!("  {:<12} {read}\n", "readers");
     }
     for bare in bare_rates(load) {
         text += &format!("  {:<12} {bare}\n", "bare");
