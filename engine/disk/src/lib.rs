@@ -34,6 +34,7 @@ mod layout;
 mod lock;
 mod operations;
 mod probe;
+mod read_buffer;
 mod registry;
 mod segments;
 #[cfg(test)]

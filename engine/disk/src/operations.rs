@@ -23,31 +23,34 @@ use crate::handles::Handles;
 use crate::in_flight::Guard;
 use crate::in_place::InPlace;
 use crate::layout::Layout;
+use crate::read_buffer::Home;
 use crate::segments::{self, Draft};
 use crate::writable::{Durable, Writable, executor_run};
 use crate::write_through::writes_through;
 use bytes::{Bytes, BytesMut};
-use glommio::io::{DmaBuffer, DmaFile, ReadResult};
-use glommio::{GlommioError, Task, executor, spawn_local};
+use glommio::executor;
+use glommio::io::{DmaBuffer, DmaFile};
+use glommio::sync::Semaphore;
 use nova_core::disk::{DiskError, DiskFailure, DiskResult, Mapped, SegmentFile};
 use nova_model::LogId;
 use nova_model::limits::{BLOCK_BYTES, GROUP_BYTES_MAX};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Reads and zeros are done in pieces of this size, one after the other, because a commit that
-/// meets one at the device waits for it. Measured on virtio with a write-back cache, a 4 KiB commit
-/// takes 45 us alone; beside zeros 390 us with pieces of 1 MiB and 150 us with 256 KiB; beside
-/// reads 980 us and 240 us, while the reads themselves stay at 1 GB/s.
+/// Beside commits, reads and zeros are done in pieces of this size, one after the other, because a
+/// commit that meets one at the device waits for it. Measured on virtio with a write-back cache, a
+/// 4 KiB commit takes 45 us alone; beside zeros 390 us with pieces of 1 MiB and 150 us with
+/// 256 KiB; beside reads 980 us and 240 us, while the reads themselves stay at 1 GB/s.
 const PIECE_BYTES: usize = 256 * 1024;
-/// Pieces of one read that are at the device together while no commit could wait for them: the
-/// device goes on while the core copies a piece, or is busy with something else.
-const PIECES_WHEN_QUIET: usize = 4;
+/// Whole reads that are at the device together while no commit could wait for them: it goes on with
+/// the second when it is done with the first, however late the core looks.
+const READS_AT_ONCE: u64 = 2;
 /// Without a write for so long, none is expected.
 const QUIET: Duration = Duration::from_millis(100);
 
@@ -65,6 +68,10 @@ pub(crate) struct Operations {
     zeros: Rc<DmaBuffer>,
     /// When the last write began.
     last_write: Cell<Option<Instant>>,
+    /// Where buffers of reads come back to.
+    home: Arc<Home>,
+    /// Room for reads at the device, in the order in which they ask.
+    at_device: Semaphore,
 }
 
 impl Operations {
@@ -84,6 +91,8 @@ impl Operations {
             handles: Handles::new(config.read_handles_max),
             zeros: Rc::new(zeros),
             last_write: Cell::new(None),
+            home: Home::here(),
+            at_device: Semaphore::new(READS_AT_ONCE),
         })
     }
 
@@ -94,6 +103,7 @@ impl Operations {
 
     /// Closes all files; none has an operation in flight.
     pub(crate) async fn close(&self) {
+        self.home.sweep();
         let writables = std::mem::take(&mut *self.writables.borrow_mut());
         for (file, writable) in writables {
             let attempt = Attempt::new("close", &self.layout.segment(file), 0, 0);
@@ -225,52 +235,60 @@ impl Operations {
             Some(source) => source,
             None => self.read_handle(file, &attempt).await?,
         };
-        let mut pieces = VecDeque::new();
-        let bytes = self
-            .read_pieces(&source, offset, length, &attempt, &mut pieces)
-            .await;
-        for piece in pieces {
-            // Only of a read that failed; the file may be closed once they are over.
-            let _cancelled = piece.task.cancel().await;
+        self.home.sweep();
+        match self.is_quiet() {
+            true => self.read_whole(&source, offset, length, &attempt).await,
+            false => self.read_pieces(&source, offset, length, &attempt).await,
         }
-        bytes.map(|bytes| DiskResult::Read(bytes.freeze()))
+        .map(DiskResult::Read)
     }
 
+    /// While no commit could wait for it: in one piece, whose buffer is handed out.
+    async fn read_whole(
+        &self,
+        source: &Rc<DmaFile>,
+        offset: u64,
+        length: usize,
+        attempt: &Attempt,
+    ) -> Result<Bytes, DiskError> {
+        let room = self.at_device.acquire_permit(1).await;
+        let room = room.map_err(|error| attempt.failed_in_ring(&error))?;
+        let read = source.read_at_aligned(offset, length).await;
+        drop(room);
+        let read = read.map_err(|error| attempt.failed_in_ring(&error))?;
+        if read.len() < length {
+            // In pieces it is seen whether the file ends there or the device gave less than asked.
+            return self.read_pieces(source, offset, length, attempt).await;
+        }
+        Ok(self.home.lend(read))
+    }
+
+    /// Beside commits: in small pieces that are put together. One of all reads is at the device.
     async fn read_pieces(
         &self,
         source: &Rc<DmaFile>,
         offset: u64,
         length: usize,
         attempt: &Attempt,
-        pieces: &mut VecDeque<Piece>,
-    ) -> Result<BytesMut, DiskError> {
+    ) -> Result<Bytes, DiskError> {
         let mut bytes = BytesMut::with_capacity(length);
-        let mut begun = 0;
         while bytes.len() < length {
-            while begun < length && pieces.len() < self.pieces_at_once() {
-                let piece = Piece::begin(source, offset + begun as u64, length - begun);
-                begun += piece.length;
-                pieces.push_back(piece);
-            }
-            let piece = pieces.pop_front().expect("one at least was begun");
-            let read = piece.task.await;
-            let read = read.map_err(|error| attempt.failed_in_ring(&error))?;
-            // glommio's buffer belongs to this thread's ring and cannot leave it: this is a copy.
+            let piece = (length - bytes.len()).min(PIECE_BYTES);
+            let alone = self.at_device.acquire_permit(READS_AT_ONCE).await;
+            let _alone = alone.map_err(|error| attempt.failed_in_ring(&error))?;
+            let read = source.read_at_aligned(offset + bytes.len() as u64, piece);
+            let read = read.await.map_err(|error| attempt.failed_in_ring(&error))?;
             bytes.extend_from_slice(&read);
-            if read.len() < piece.length {
+            if read.len() < piece {
                 return Err(attempt.short(bytes.len()));
             }
         }
-        Ok(bytes)
+        Ok(bytes.freeze())
     }
 
-    /// How many pieces of a read are at the device together: one if a commit may meet it there.
-    fn pieces_at_once(&self) -> usize {
-        let is_quiet = |last: Instant| last.elapsed() >= QUIET;
-        match self.last_write.get().is_none_or(is_quiet) {
-            true => PIECES_WHEN_QUIET,
-            false => 1,
-        }
+    fn is_quiet(&self) -> bool {
+        let is_over = |last: Instant| last.elapsed() >= QUIET;
+        self.last_write.get().is_none_or(is_over)
     }
 
     async fn read_handle(
@@ -369,22 +387,6 @@ impl Operations {
         length: usize,
     ) -> Attempt {
         Attempt::new(operation, &self.layout.segment(file), offset, length as u64)
-    }
-}
-
-/// A piece of a read, on its way.
-struct Piece {
-    length: usize,
-    task: Task<Result<ReadResult, GlommioError<()>>>,
-}
-
-impl Piece {
-    fn begin(source: &Rc<DmaFile>, offset: u64, rest: usize) -> Piece {
-        let length = rest.min(PIECE_BYTES);
-        let source = Rc::clone(source);
-        let read = async move { source.read_at_aligned(offset, length).await };
-        let task = spawn_local(read);
-        Piece { length, task }
     }
 }
 

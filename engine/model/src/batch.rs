@@ -220,6 +220,15 @@ impl EncodedBatch {
         })
     }
 
+    /// The same batch with bytes of its own, which keep nothing else alive.
+    #[must_use]
+    pub fn detached(&self) -> EncodedBatch {
+        EncodedBatch {
+            bytes: Bytes::copy_from_slice(&self.bytes),
+            ..*self
+        }
+    }
+
     /// The encoded bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes

@@ -143,6 +143,9 @@ pub const READ_CHUNK_BYTES: usize = MIB;
 /// Bytes of one core that are read for readers who have others at hand still. It holds a few of the
 /// largest groups.
 pub const READ_AHEAD_BYTES_MAX: usize = 16 * MIB;
+/// The same for one reader. The disk has the next read at hand when it is done with one, however
+/// late the core looks.
+pub const READER_AHEAD_BYTES_MAX: usize = 4 * MIB;
 /// Payload bytes handed to a reader for one credit, though one batch may exceed it.
 pub const READER_CREDIT_BYTES: usize = 256 * KIB;
 /// Open readers of one core.
@@ -239,6 +242,7 @@ const _: () = {
     assert!(INGRESS_BYTES_DEFAULT >= SESSION_WINDOW_BATCHES * BATCH_METERED_BYTES_MAX);
     assert!(LANE_OUTPUT_BYTES_MAX >= READER_CREDIT_BYTES);
     assert!(READ_AHEAD_BYTES_MAX >= GROUP_BYTES_MAX + READ_CHUNK_BYTES);
+    assert!(READER_AHEAD_BYTES_MAX <= READ_AHEAD_BYTES_MAX);
     assert!(CLIENT_QUEUEING_BYTES_MAX >= BATCH_METERED_BYTES_MAX);
     assert!(ENTITY_KNOWN_RECORDS_DEFAULT <= ENTITY_KNOWN_RECORDS_MAX);
     assert!(ENTITY_KNOWN_RECORDS_MAX as usize <= ENTITY_IDS_REMEMBERED_MAX);

@@ -19,8 +19,9 @@ use crate::disk::{DiskResult, OpToken, SegmentFile};
 use crate::index::Run;
 use nova_model::cursor::ReadCursor;
 use nova_model::ids::StreamId;
+use nova_model::limits::{READ_CHUNK_BYTES, READER_AHEAD_BYTES_MAX};
 use nova_model::request::ReadLimits;
-use nova_model::{SegmentId, StoredBatch, Timestamp};
+use nova_model::{SegmentId, SequenceNumber, StoredBatch, Timestamp};
 use std::collections::VecDeque;
 
 /// One open reader.
@@ -40,12 +41,24 @@ pub(crate) struct Reader {
     pub(crate) runs: VecDeque<Run>,
     /// The segment at hand.
     pub(crate) segment: Option<(SegmentFile, SegmentId)>,
-    /// The read on its way.
-    pub(crate) op: Option<OpToken>,
-    /// What a read brought, until all before it is handed out.
-    pub(crate) arrived: Option<DiskResult>,
-    /// Bytes of that read, if it was begun while there still were batches at hand.
-    pub(crate) ahead_bytes: usize,
+    /// Reads in order, come or on their way, until all before them is handed out.
+    pub(crate) reads: VecDeque<Read>,
+    /// Bytes of all reads that were taken so far.
+    pub(crate) read_bytes: u64,
+}
+
+/// One read of a reader.
+pub(crate) struct Read {
+    pub(crate) token: OpToken,
+    /// The segment that it is of.
+    pub(crate) segment: SegmentId,
+    /// The stream's first record in it.
+    pub(crate) first: SequenceNumber,
+    pub(crate) length: usize,
+    /// Whether it was begun while there still were batches or reads before it.
+    pub(crate) is_ahead: bool,
+    /// What it brought, once it has come.
+    pub(crate) result: Option<DiskResult>,
 }
 
 impl Reader {
@@ -60,22 +73,37 @@ impl Reader {
             ready: VecDeque::new(),
             runs: VecDeque::new(),
             segment: None,
-            op: None,
-            arrived: None,
-            ahead_bytes: 0,
+            reads: VecDeque::new(),
+            read_bytes: 0,
         }
     }
 
     /// Whether it wants batches now, for its client or to find its start, and some may be had
     /// without waiting for a read.
     pub(crate) fn is_hungry(&self) -> bool {
-        let may_be_had = self.op.is_none() || !self.ready.is_empty();
+        let has_come = |read: &Read| read.result.is_some();
+        let may_be_had = !self.ready.is_empty() || self.reads.front().is_none_or(has_come);
         (self.has_credit || self.search.is_some()) && may_be_had
     }
 
-    /// Whether the next read may begin before what is at hand has been handed out.
-    pub(crate) fn may_read_ahead(&self) -> bool {
-        self.op.is_none() && self.arrived.is_none() && !self.runs.is_empty()
+    /// The next read, if it may begin before what is at hand has been handed out.
+    pub(crate) fn next_ahead(&self) -> Option<NextRead> {
+        let next = self.next_read(READ_CHUNK_BYTES as u64)?;
+        let ahead = self.ahead_bytes() + next.length;
+        let bound = self.read_bytes.min(READER_AHEAD_BYTES_MAX as u64);
+        (self.reads.is_empty() || ahead as u64 <= bound).then_some(next)
+    }
+
+    /// The first record of the next read, begun or not, as far as it is known.
+    pub(crate) fn next_first(&self) -> Option<SequenceNumber> {
+        let begun = self.reads.front().map(|read| read.first);
+        begun.or_else(|| self.runs.front().map(|run| run.first.sequence))
+    }
+
+    /// Bytes that it has read, or reads, ahead of its need.
+    pub(crate) fn ahead_bytes(&self) -> usize {
+        let ahead = self.reads.iter().filter(|read| read.is_ahead);
+        ahead.map(|read| read.length).sum()
     }
 
     /// The next runs that lie one behind the other, up to `bytes` but at least one.
@@ -93,6 +121,7 @@ impl Reader {
         }
         Some(NextRead {
             file,
+            first: first.first.sequence,
             offset,
             length: (end - offset) as usize,
             runs,
@@ -103,6 +132,8 @@ impl Reader {
 /// A read that a reader would begin next.
 pub(crate) struct NextRead {
     pub(crate) file: SegmentFile,
+    /// The stream's first record in it.
+    pub(crate) first: SequenceNumber,
     pub(crate) offset: u64,
     pub(crate) length: usize,
     /// How many runs it takes.

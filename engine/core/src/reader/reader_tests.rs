@@ -1,8 +1,8 @@
 //! What a reader reads next, and when.
 
 use super::*;
+use nova_model::Position;
 use nova_model::ids::{LogId, SegmentNumber};
-use nova_model::{Position, SequenceNumber};
 
 fn run(first: u64, offset: u32, length: u32) -> Run {
     Run {
@@ -48,29 +48,69 @@ fn a_gap_ends_a_read() {
     assert_eq!(next(&reader, 1 << 20), (4096, 4096, 1));
 }
 
-#[test]
-fn a_read_ahead_is_one_and_has_something_to_read() {
-    let mut reader = reader(&[run(0, 4096, 4096)]);
-    assert!(reader.may_read_ahead());
-    reader.op = Some(OpToken(1));
-    assert!(!reader.may_read_ahead(), "one is on its way");
-    reader.op = None;
-    reader.arrived = Some(DiskResult::Finished);
-    assert!(!reader.may_read_ahead(), "one has come and is not taken");
-    reader.arrived = None;
-    reader.runs.clear();
-    assert!(!reader.may_read_ahead(), "where it goes on is not known");
+fn begun(first: u64, length: usize, is_ahead: bool) -> Read {
+    Read {
+        token: OpToken(first),
+        segment: SegmentId::default(),
+        first: SequenceNumber(first),
+        length,
+        is_ahead,
+        result: None,
+    }
 }
 
 #[test]
-fn a_read_on_its_way_keeps_nobody_from_what_is_at_hand() {
+fn no_more_is_read_ahead_than_was_read_before() {
+    let block = 4096;
+    let runs: Vec<Run> = (0..16)
+        .map(|n| run(n, (n as u32 + 1) * 2 * block, block))
+        .collect();
+    let mut reader = reader(&runs);
+    let ahead = |reader: &Reader| reader.next_ahead().map(|next| next.length);
+    assert_eq!(ahead(&reader), Some(4096), "one always may be");
+    reader.reads.push_back(begun(0, 4096, false));
+    assert_eq!(ahead(&reader), None, "nothing was read before");
+    reader.read_bytes = 2 * 4096;
+    reader.reads.push_back(begun(1, 4096, true));
+    assert_eq!(
+        ahead(&reader),
+        Some(4096),
+        "what was begun in need does not count"
+    );
+    reader.reads.push_back(begun(2, 4096, true));
+    assert_eq!(ahead(&reader), None);
+    reader.read_bytes = u64::MAX;
+    reader
+        .reads
+        .push_back(begun(3, READER_AHEAD_BYTES_MAX - 3 * 4096, true));
+    assert_eq!(ahead(&reader), Some(4096), "up to the bound of one reader");
+    reader.reads.push_back(begun(4, 4096, true));
+    assert_eq!(ahead(&reader), None);
+    reader.reads.clear();
+    reader.runs.clear();
+    assert_eq!(ahead(&reader), None, "where it goes on is not known");
+}
+
+#[test]
+fn reads_are_taken_in_order_however_they_come() {
     let mut reader = reader(&[]);
-    reader.op = Some(OpToken(1));
     reader.has_credit = true;
-    assert!(!reader.is_hungry());
-    reader.arrived = None;
-    reader.op = None;
+    assert!(reader.is_hungry(), "it may begin a read");
+    reader.reads.push_back(begun(0, 4096, false));
+    reader.reads.push_back(begun(1, 4096, true));
+    assert_eq!(reader.ahead_bytes(), 4096);
+    reader.reads[1].result = Some(DiskResult::Finished);
+    assert!(!reader.is_hungry(), "the first is still on its way");
+    reader.reads[0].result = Some(DiskResult::Finished);
     assert!(reader.is_hungry());
     reader.has_credit = false;
     assert!(!reader.is_hungry());
+}
+
+#[test]
+fn the_next_read_is_one_that_was_begun_or_one_that_was_located() {
+    let mut reader = reader(&[run(7, 4096, 4096)]);
+    assert_eq!(reader.next_first(), Some(SequenceNumber(7)));
+    reader.reads.push_back(begun(5, 4096, true));
+    assert_eq!(reader.next_first(), Some(SequenceNumber(5)));
 }

@@ -5,7 +5,7 @@ use crate::catalog::indexes::Located;
 use crate::disk::{DiskFailure, DiskOp, DiskResult, OpToken};
 use crate::entry::Entry;
 use crate::event::{Event, ReaderKey};
-use crate::reader::{NextRead, recent};
+use crate::reader::{NextRead, Read, recent};
 use crate::segment::decode_group_of;
 use bytes::Bytes;
 use nova_model::cursor::ReadCursor;
@@ -44,7 +44,7 @@ impl Shard {
         let Some(reader) = self.readers.remove(&key) else {
             return;
         };
-        self.read_ahead_bytes -= reader.ahead_bytes;
+        self.read_ahead_bytes -= reader.ahead_bytes();
         self.hungry.remove(&key);
         if let Some(stream) = self.streams.get_mut(reader.stream) {
             stream.readers.remove(&key);
@@ -112,7 +112,7 @@ impl Shard {
 
     pub(super) fn end_reader(&mut self, key: ReaderKey, event: Event) {
         let reader = self.readers.remove(&key).expect("an open reader");
-        self.read_ahead_bytes -= reader.ahead_bytes;
+        self.read_ahead_bytes -= reader.ahead_bytes();
         self.hungry.remove(&key);
         let stream = self.stream_mut(reader.stream);
         stream.readers.remove(&key);
@@ -155,8 +155,8 @@ impl Shard {
         if !reader.ready.is_empty() {
             return self.hand_out(key);
         }
-        if let Some(result) = reader.arrived.take() {
-            return self.take_read(key, result);
+        if let Some(read) = reader.reads.pop_front() {
+            return self.take_read(key, read);
         }
         if next >= tail.sequence {
             return self.at_tail(key);
@@ -280,31 +280,24 @@ impl Shard {
             }
         }
         let next = self.readers[&key].next_read(READ_CHUNK_BYTES as u64);
-        self.begin_read(key, &next.expect("runs were located"));
+        self.begin_read(key, &next.expect("runs were located"), false);
         Served::Enough
     }
 
-    /// Begins the next read while the client is sent what the last one brought, so that disk and
+    /// Begins the next reads while the client is sent what the last one brought, so that disk and
     /// network work at the same time. All readers of a core share what may be read ahead: those
     /// that stall hold that much at most, and the others then read without it.
     fn read_ahead(&mut self, key: ReaderKey) {
-        let reader = &self.readers[&key];
-        if !reader.may_read_ahead() {
-            return;
+        while let Some(next) = self.readers[&key].next_ahead() {
+            if self.read_ahead_bytes + next.length > READ_AHEAD_BYTES_MAX {
+                return;
+            }
+            self.read_ahead_bytes += next.length;
+            self.begin_read(key, &next, true);
         }
-        let Some(next) = reader.next_read(READ_CHUNK_BYTES as u64) else {
-            return;
-        };
-        if self.read_ahead_bytes + next.length > READ_AHEAD_BYTES_MAX {
-            return;
-        }
-        self.read_ahead_bytes += next.length;
-        self.begin_read(key, &next);
-        let reader = self.readers.get_mut(&key).expect("an open reader");
-        reader.ahead_bytes = next.length;
     }
 
-    fn begin_read(&mut self, key: ReaderKey, next: &NextRead) {
+    fn begin_read(&mut self, key: ReaderKey, next: &NextRead, is_ahead: bool) {
         let op = DiskOp::Read {
             file: next.file,
             offset: next.offset,
@@ -312,8 +305,24 @@ impl Shard {
         };
         let token = self.ask(OpOwner::Reader(key), op);
         let reader = self.readers.get_mut(&key).expect("an open reader");
+        let (_, segment) = reader.segment.expect("a read has a segment");
         reader.runs.drain(..next.runs);
-        reader.op = Some(token);
+        reader.reads.push_back(Read {
+            token,
+            segment,
+            first: next.first,
+            length: next.length,
+            is_ahead,
+            result: None,
+        });
+    }
+
+    /// What was looked up or read behind a reader's place is not what comes next.
+    fn forget_reads(&mut self, key: ReaderKey) {
+        let reader = self.readers.get_mut(&key).expect("an open reader");
+        self.read_ahead_bytes -= reader.ahead_bytes();
+        reader.runs.clear();
+        reader.reads.clear();
     }
 
     fn locate(
@@ -355,20 +364,24 @@ impl Shard {
         let Some(reader) = self.readers.get_mut(&key) else {
             return;
         };
-        if reader.op != Some(token) {
+        // It may be of a reader's past: one behind damage, which it was not to come to.
+        let Some(read) = reader.reads.iter_mut().find(|read| read.token == token) else {
             return;
-        }
-        reader.op = None;
-        reader.arrived = Some(result);
+        };
+        read.result = Some(result);
         self.hungry.insert(key);
     }
 
     /// All before it is handed out: what a read brought is at hand now.
-    fn take_read(&mut self, key: ReaderKey, result: DiskResult) -> Served {
+    fn take_read(&mut self, key: ReaderKey, read: Read) -> Served {
         let reader = self.readers.get_mut(&key).expect("an open reader");
-        self.read_ahead_bytes -= std::mem::take(&mut reader.ahead_bytes);
+        reader.read_bytes += read.length as u64;
+        if read.is_ahead {
+            self.read_ahead_bytes -= read.length;
+        }
+        let result = read.result.expect("a hungry reader's first read has come");
         let refusal = match result {
-            DiskResult::Read(bytes) => match self.take_groups(key, &bytes) {
+            DiskResult::Read(bytes) => match self.take_groups(key, &bytes, &read.segment) {
                 Ok(()) => return Served::More,
                 Err(refusal) => refusal,
             },
@@ -391,33 +404,43 @@ impl Shard {
     /// Takes the stream's batches out of groups that were read. A damaged group counts only if it
     /// held records of the stream, which shows in the numbers of those behind it: they are dense.
     /// Damage is told when the reader comes to it: what lies before it is handed out first.
-    fn take_groups(&mut self, key: ReaderKey, bytes: &Bytes) -> Result<(), Refusal> {
+    fn take_groups(
+        &mut self,
+        key: ReaderKey,
+        bytes: &Bytes,
+        segment: &SegmentId,
+    ) -> Result<(), Refusal> {
         let reader = self.readers.get_mut(&key).expect("an open reader");
-        let (_, segment) = reader.segment.expect("a read has a segment");
         let (id, from) = (reader.stream, reader.cursor.next());
-        let mut next = from;
+        let (mut next, mut taken) = (from, 0);
         let mut goes_on_at = None;
-        for batch in batches(bytes, &segment, id) {
+        for batch in batches(bytes, segment, id) {
             if batch.first > next {
                 goes_on_at = Some(batch.first);
                 break;
             }
             if batch.end() > next {
                 next = batch.end();
+                taken += batch.batch.bytes().len();
                 reader.ready.push_back(batch);
             }
         }
         if !reader.ready.is_empty() {
+            if taken < bytes.len() / 2 {
+                // A few batches of a large read would keep all of it until they are delivered.
+                for batch in &mut reader.ready {
+                    batch.batch = batch.batch.detached();
+                }
+            }
             if goes_on_at.is_some() {
-                reader.runs.clear();
+                self.forget_reads(key);
             }
             return Ok(());
         }
         if let Some(to) = goes_on_at {
             return Err(corrupt(from, to));
         }
-        let next_run = reader.runs.front().map(|run| run.first.sequence);
-        if next_run.is_some_and(|first| first <= from) {
+        if reader.next_first().is_some_and(|first| first <= from) {
             return Ok(());
         }
         // Nothing of this run is left from here on.
