@@ -163,7 +163,7 @@ fn drop_cached(directory: &Path) -> Result<(), BenchError> {
 }
 
 /// Calls `each` with every file below a directory and its length.
-fn visit(
+pub(super) fn visit(
     directory: &Path,
     each: &mut dyn FnMut(&Path, u64) -> io::Result<()>,
 ) -> Result<(), BenchError> {

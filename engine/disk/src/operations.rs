@@ -48,8 +48,8 @@ use std::time::{Duration, Instant};
 /// 4 KiB commit takes 45 us alone; beside zeros 390 us with pieces of 1 MiB and 150 us with
 /// 256 KiB; beside reads 980 us and 240 us, while the reads themselves stay at 1 GB/s.
 const PIECE_BYTES: usize = 256 * 1024;
-/// Whole reads that are at the device together while no commit could wait for them: it goes on with
-/// the second when it is done with the first, however late the core looks.
+/// Reads that are at the device together while no commit could wait for them: it goes on with the
+/// second when it is done with the first, however late the core looks. Beside commits it is one.
 const READS_AT_ONCE: u64 = 2;
 /// Without a write for so long, none is expected.
 const QUIET: Duration = Duration::from_millis(100);
@@ -226,6 +226,14 @@ impl Operations {
     pub(crate) async fn read(&self, file: SegmentFile, offset: u64, length: usize) -> Outcome {
         check_stretch(offset, length, READ_BYTES_MAX);
         let attempt = self.attempt("read", file, offset, length);
+        let room = match self.is_quiet() {
+            true => 1,
+            false => READS_AT_ONCE,
+        };
+        // Reads that wait hold no descriptor.
+        let room = self.at_device.acquire_permit(room).await;
+        let _room = room.map_err(|error| attempt.failed_in_ring(&error))?;
+        self.home.sweep();
         let written = self
             .writables
             .borrow()
@@ -235,7 +243,6 @@ impl Operations {
             Some(source) => source,
             None => self.read_handle(file, &attempt).await?,
         };
-        self.home.sweep();
         match self.is_quiet() {
             true => self.read_whole(&source, offset, length, &attempt).await,
             false => self.read_pieces(&source, offset, length, &attempt).await,
@@ -251,10 +258,7 @@ impl Operations {
         length: usize,
         attempt: &Attempt,
     ) -> Result<Bytes, DiskError> {
-        let room = self.at_device.acquire_permit(1).await;
-        let room = room.map_err(|error| attempt.failed_in_ring(&error))?;
         let read = source.read_at_aligned(offset, length).await;
-        drop(room);
         let read = read.map_err(|error| attempt.failed_in_ring(&error))?;
         if read.len() < length {
             // In pieces it is seen whether the file ends there or the device gave less than asked.
@@ -263,7 +267,7 @@ impl Operations {
         Ok(self.home.lend(read))
     }
 
-    /// Beside commits: in small pieces that are put together. One of all reads is at the device.
+    /// Beside commits: in small pieces, one after the other, that are put together.
     async fn read_pieces(
         &self,
         source: &Rc<DmaFile>,
@@ -274,8 +278,6 @@ impl Operations {
         let mut bytes = BytesMut::with_capacity(length);
         while bytes.len() < length {
             let piece = (length - bytes.len()).min(PIECE_BYTES);
-            let alone = self.at_device.acquire_permit(READS_AT_ONCE).await;
-            let _alone = alone.map_err(|error| attempt.failed_in_ring(&error))?;
             let read = source.read_at_aligned(offset + bytes.len() as u64, piece);
             let read = read.await.map_err(|error| attempt.failed_in_ring(&error))?;
             bytes.extend_from_slice(&read);

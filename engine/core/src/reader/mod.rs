@@ -51,7 +51,7 @@ pub(crate) struct Reader {
 pub(crate) struct Read {
     pub(crate) token: OpToken,
     /// The segment that it is of.
-    pub(crate) segment: SegmentId,
+    pub(crate) segment: (SegmentFile, SegmentId),
     /// The stream's first record in it.
     pub(crate) first: SequenceNumber,
     pub(crate) length: usize,

@@ -17,14 +17,18 @@ fn run(first: u64, offset: u32, length: u32) -> Run {
     }
 }
 
-fn reader(runs: &[Run]) -> Reader {
-    let cursor = ReadCursor::new(SequenceNumber(0), ReadLimits::default());
-    let mut reader = Reader::new(StreamId(1), cursor, false);
+fn segment() -> (SegmentFile, SegmentId) {
     let file = SegmentFile {
         log: LogId(0),
         number: SegmentNumber(1),
     };
-    reader.segment = Some((file, SegmentId::default()));
+    (file, SegmentId::default())
+}
+
+fn reader(runs: &[Run]) -> Reader {
+    let cursor = ReadCursor::new(SequenceNumber(0), ReadLimits::default());
+    let mut reader = Reader::new(StreamId(1), cursor, false);
+    reader.segment = Some(segment());
     reader.runs = runs.iter().copied().collect();
     reader
 }
@@ -51,7 +55,7 @@ fn a_gap_ends_a_read() {
 fn begun(first: u64, length: usize, is_ahead: bool) -> Read {
     Read {
         token: OpToken(first),
-        segment: SegmentId::default(),
+        segment: segment(),
         first: SequenceNumber(first),
         length,
         is_ahead,

@@ -305,7 +305,7 @@ impl Shard {
         };
         let token = self.ask(OpOwner::Reader(key), op);
         let reader = self.readers.get_mut(&key).expect("an open reader");
-        let (_, segment) = reader.segment.expect("a read has a segment");
+        let segment = reader.segment.expect("a read has a segment");
         reader.runs.drain(..next.runs);
         reader.reads.push_back(Read {
             token,
@@ -381,7 +381,7 @@ impl Shard {
         }
         let result = read.result.expect("a hungry reader's first read has come");
         let refusal = match result {
-            DiskResult::Read(bytes) => match self.take_groups(key, &bytes, &read.segment) {
+            DiskResult::Read(bytes) => match self.take_groups(key, &bytes, &read.segment.1) {
                 Ok(()) => return Served::More,
                 Err(refusal) => refusal,
             },
