@@ -5,8 +5,8 @@
 //!     zeros: a queue of few shares     others: the caller's queue
 //! ```
 //!
-//! An append costs one task, one copy and one trip through the ring with a flush behind it where the
-//! device needs one, or on an idle core with a fast device one blocking call.
+//! An append costs one task, one copy and one trip through the ring with a flush behind it where
+//! the device needs one, or on an idle core with a fast device one blocking call.
 //!
 //! # Invariants
 //! - Each operation submitted is completed exactly once, and [`Driver::close`] waits for all.

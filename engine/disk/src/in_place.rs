@@ -1,12 +1,12 @@
 //! When a small write or a flush is done by a blocking call on the core's own thread instead of the
 //! ring.
 //!
-//! A durable 4 KiB write takes about as long as what the ring costs around it: the executor parks,
-//! is woken, and polls its rings again, and whatever the ring hands to a worker of the kernel waits
-//! for that one's turn on a CPU. On a core that has nothing else to do the blocking call is faster by
-//! a third of the whole append (docs/decisions/0007). On a busy core the ring wins, because its cost
-//! is shared and the device works beside the core; and on a slow device a blocked core would keep
-//! readers waiting.
+//! A durable 4 KiB write takes about as long as what the ring costs around it: the executor
+//! parks, is woken, and polls its rings again, and whatever the ring hands to a worker of the
+//! kernel waits for that one's turn on a CPU. On a core that has nothing else to do the blocking
+//! call is faster by a third of the whole append (docs/decisions/0007). On a busy core the ring
+//! wins, because its cost is shared and the device works beside the core; and on a slow device a
+//! blocked core would keep readers waiting.
 //!
 //! So a write is done in place only if all of this holds:
 //! - it is small;

@@ -1,11 +1,11 @@
 //! Whether a device makes a write durable by itself, or needs a flush behind it.
 //!
 //! A write with `O_DSYNC` goes down with FUA where the device has it, and is done when the device
-//! says so. Without FUA the kernel sends a flush after it. A blocking call waits for both; but for a
-//! write in the ring a worker of the kernel has to send the flush, which is bound to the CPU of the
-//! disk's interrupt and waits there for its turn behind whatever computes: 4 ms and more for each
-//! write, while the write takes 26 us and the flush 22 us. So there the ring's write is sent without
-//! `O_DSYNC`, and the flush by whoever waits for it.
+//! says so. Without FUA the kernel sends a flush after it. A blocking call waits for both; but for
+//! a write in the ring a worker of the kernel has to send the flush, which is bound to the CPU of
+//! the disk's interrupt and waits there for its turn behind whatever computes: 4 ms and more for
+//! each write, while the write takes 26 us and the flush 22 us. So there the ring's write is sent
+//! without `O_DSYNC`, and the flush by whoever waits for it.
 //!
 //! # Not here
 //! - Who sends the flush: [`crate::writable`].
