@@ -18,7 +18,7 @@ use crate::ids::{CoreId, Epoch, StreamId, WriterId};
 use crate::limits::{LIST_LIMIT_MAX, STREAM_KEY_BYTES_MAX};
 use crate::names::{BucketName, StreamName};
 use crate::position::{Position, SequenceNumber};
-use crate::settings::{BucketSettings, EffectiveSettings, StreamSettings};
+use crate::settings::{BucketChange, BucketSettings, EffectiveSettings, StreamSettings};
 pub use crate::star::{CoreInfo, CoreSet, CoreStatus, StarInfo, StarStatus, StreamMove};
 use crate::time::Timestamp;
 use rkyv::{Archive, Deserialize, Serialize};
@@ -195,12 +195,12 @@ pub enum Request {
         /// Its name.
         name: BucketName,
     },
-    /// Replaces a bucket's settings.
+    /// Changes the settings of a bucket that are said; the others stay.
     ReconfigureBucket {
         /// Its name.
         name: BucketName,
-        /// Its new settings.
-        settings: BucketSettings,
+        /// The change.
+        change: BucketChange,
     },
     /// Deletes a bucket that holds no stream.
     DeleteBucket {
@@ -298,10 +298,13 @@ impl Request {
     /// Checks names, tokens, settings and pages that came from outside.
     pub fn check(&self) -> Result<(), Refusal> {
         match self {
-            Request::CreateBucket { name, settings, .. }
-            | Request::ReconfigureBucket { name, settings } => {
+            Request::CreateBucket { name, settings, .. } => {
                 name.check()?;
                 settings.defaults.check()
+            }
+            Request::ReconfigureBucket { name, change } => {
+                name.check()?;
+                change.defaults.check()
             }
             Request::DescribeBucket { name } | Request::DeleteBucket { name } => name.check(),
             Request::ListBuckets { page } => page.check(),

@@ -97,6 +97,30 @@ pub struct BucketSettings {
     pub create_stream_on_read: bool,
 }
 
+/// A change of a bucket's settings: what is said; the rest stays as it is.
+#[derive(Archive, Serialize, Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BucketChange {
+    /// Defaults for streams that do not say otherwise.
+    pub defaults: StreamSettings,
+    /// Whether an append to a stream that is not there creates it.
+    pub create_stream_on_append: Option<bool>,
+    /// Whether a read of a stream that is not there creates it.
+    pub create_stream_on_read: Option<bool>,
+}
+
+impl BucketSettings {
+    /// These settings with what `change` says laid over them.
+    #[must_use]
+    pub fn changed_by(&self, change: &BucketChange) -> BucketSettings {
+        let (on_append, on_read) = (change.create_stream_on_append, change.create_stream_on_read);
+        BucketSettings {
+            defaults: self.defaults.changed_by(&change.defaults),
+            create_stream_on_append: on_append.unwrap_or(self.create_stream_on_append),
+            create_stream_on_read: on_read.unwrap_or(self.create_stream_on_read),
+        }
+    }
+}
+
 /// Where a setting in force came from.
 #[derive(Archive, Serialize, Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {

@@ -11,7 +11,7 @@ use nova_model::limits::STAR_CORES_MAX;
 use nova_model::request::{
     Answer, BucketInfo, CoreSet, Page, Request, StarInfo, StarStatus, StreamInfo, StreamMove,
 };
-use nova_model::settings::{BucketSettings, StreamSettings};
+use nova_model::settings::{BucketChange, BucketSettings, StreamSettings};
 use nova_model::{
     BucketName, Conditions, CoreId, Epoch, FencingToken, Position, SequenceNumber, StreamName,
 };
@@ -103,15 +103,15 @@ impl Client {
         Ok(bucket(answer)?.0)
     }
 
-    /// Replaces a bucket's settings. If the answer is lost, they are looked at: sent again only if
-    /// they are as before the call, and [`ClientError::Ambiguous`] if somebody else changed them.
+    /// Changes the settings that are said; the others stay. If the answer is lost, they are looked
+    /// at: sent again only if they are as before the call, and [`ClientError::Ambiguous`] if
+    /// somebody else changed them.
     pub async fn reconfigure_bucket(
         &self,
         name: BucketName,
-        settings: BucketSettings,
+        change: BucketChange,
     ) -> Result<BucketInfo, ClientError> {
-        let change = ReconfigureBucket { name, settings };
-        carry_out(&self.star, &change).await
+        carry_out(&self.star, &ReconfigureBucket { name, change }).await
     }
 
     /// Deletes a bucket that holds no stream. If the answer is lost, it is sent again only while

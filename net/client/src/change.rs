@@ -13,7 +13,7 @@ use crate::core::retry::Patience;
 use crate::error::ClientError;
 use crate::star::{Repeat, Star, bucket, deleted, stream, unfit_answer};
 use nova_model::request::{Answer, BucketInfo, Request, StreamInfo};
-use nova_model::settings::{BucketSettings, EffectiveSettings, StreamSettings};
+use nova_model::settings::{BucketChange, EffectiveSettings, StreamSettings};
 use nova_model::{
     BucketName, Code, Conditions, Facts, FencingToken, Position, Refusal, SequenceNumber, StreamId,
     StreamName, Timestamp,
@@ -278,10 +278,10 @@ fn laid_over(settings: EffectiveSettings, change: &StreamSettings) -> EffectiveS
     }
 }
 
-/// New settings of a bucket.
+/// A change of a bucket's settings.
 pub(crate) struct ReconfigureBucket {
     pub(crate) name: BucketName,
-    pub(crate) settings: BucketSettings,
+    pub(crate) change: BucketChange,
 }
 
 impl Change for ReconfigureBucket {
@@ -300,7 +300,7 @@ impl Change for ReconfigureBucket {
     ) -> Result<BucketInfo, ClientError> {
         let request = Request::ReconfigureBucket {
             name: self.name.clone(),
-            settings: self.settings,
+            change: self.change,
         };
         let sent = star.request_within(patience, self.name.as_str(), request, Repeat::Harmful);
         Ok(bucket(sent.await?)?.0)
@@ -309,7 +309,7 @@ impl Change for ReconfigureBucket {
     fn seen(&self, before: &BucketInfo, now: &BucketInfo) -> Seen {
         if before.created != now.created {
             Seen::Other
-        } else if now.settings == self.settings {
+        } else if now.settings == now.settings.changed_by(&self.change) {
             Seen::Done
         } else if now.settings == before.settings {
             Seen::Before

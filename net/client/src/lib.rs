@@ -156,7 +156,7 @@ pub use nova_model::request::{
     BucketInfo, CoreSet, CoreStatus, Page, ReadLimits, ReadOpen, ReadStart, StarInfo, StarStatus,
     StreamInfo, StreamMove,
 };
-pub use nova_model::settings::{BucketSettings, ProducerPolicy, StreamSettings};
+pub use nova_model::settings::{BucketChange, BucketSettings, ProducerPolicy, StreamSettings};
 pub use nova_model::{
     BucketName, Code, Conditions, CoreId, Epoch, Facts, FencingToken, Position, Record, Refusal,
     SequenceNumber, StreamName, Timestamp,

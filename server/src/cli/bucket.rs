@@ -7,8 +7,11 @@ use crate::cli::settings::{SettingsFlags, show_said};
 use crate::cli::shapes;
 use crate::cli::time_text::show_time;
 use clap::{Args, Subcommand};
-use nova_client::{BucketInfo, BucketName, BucketSettings, Client, ClientError, Page};
+use nova_client::{
+    BucketChange, BucketInfo, BucketName, BucketSettings, Client, ClientError, Page,
+};
 use nova_model::limits::LIST_LIMIT_MAX;
+use nova_model::settings::Retention;
 
 /// Create, list, describe, reconfigure and delete buckets
 #[derive(Debug, Args)]
@@ -118,17 +121,12 @@ impl PageArgs {
 }
 
 impl BucketFlags {
-    fn change(&self, before: &BucketSettings) -> BucketSettings {
-        let retention = before.defaults.retention.unwrap_or_default();
-        let change = self.defaults.settings(retention);
-        BucketSettings {
-            defaults: before.defaults.changed_by(&change),
-            create_stream_on_append: self
-                .create_stream_on_append
-                .unwrap_or(before.create_stream_on_append),
-            create_stream_on_read: self
-                .create_stream_on_read
-                .unwrap_or(before.create_stream_on_read),
+    /// What is said; the part of a default retention that is not said is that of `before`.
+    fn change(&self, before: Retention) -> BucketChange {
+        BucketChange {
+            defaults: self.defaults.settings(before),
+            create_stream_on_append: self.create_stream_on_append,
+            create_stream_on_read: self.create_stream_on_read,
         }
     }
 }
@@ -183,7 +181,8 @@ async fn create(
     ensure: bool,
     is_json: bool,
 ) -> Result<(), Failure> {
-    let settings = flags.change(&BucketSettings::default());
+    let change = flags.change(Retention::default());
+    let settings = BucketSettings::default().changed_by(&change);
     let made = if ensure {
         client.ensure_bucket(name.clone(), settings).await
     } else {
@@ -200,9 +199,12 @@ async fn reconfigure(
     name: BucketName,
     flags: &BucketFlags,
 ) -> Result<BucketInfo, ClientError> {
-    let before = client.describe_bucket(name.clone()).await?;
-    let settings = flags.change(&before.settings);
-    client.reconfigure_bucket(name, settings).await
+    let mut before = Retention::default();
+    if flags.defaults.is_half_retention() {
+        let info = client.describe_bucket(name.clone()).await?;
+        before = info.settings.defaults.retention.unwrap_or_default();
+    }
+    client.reconfigure_bucket(name, flags.change(before)).await
 }
 
 async fn list(client: &Client, args: &PageArgs, is_json: bool) -> Result<(), Failure> {

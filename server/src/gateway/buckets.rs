@@ -16,7 +16,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use nova_model::placement::bucket_home;
 use nova_model::request::{self, Answer, BucketInfo};
-use nova_model::settings::BucketSettings;
+use nova_model::settings::{BucketChange, BucketSettings};
 use nova_model::{BucketName, CoreId};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -36,20 +36,13 @@ pub(crate) struct BucketBody {
 }
 
 impl BucketBody {
-    /// These settings laid over those before.
-    fn over(self, before: BucketSettings) -> Result<BucketSettings, Refused> {
-        let said = self
-            .defaults
-            .map(|Object(said)| checked(said))
-            .transpose()?;
-        Ok(BucketSettings {
-            defaults: said.map_or(before.defaults, |said| before.defaults.changed_by(&said)),
-            create_stream_on_append: self
-                .create_stream_on_append
-                .unwrap_or(before.create_stream_on_append),
-            create_stream_on_read: self
-                .create_stream_on_read
-                .unwrap_or(before.create_stream_on_read),
+    /// What is said.
+    fn change(self) -> Result<BucketChange, Refused> {
+        let defaults = self.defaults.map(|Object(said)| checked(said));
+        Ok(BucketChange {
+            defaults: defaults.transpose()?.unwrap_or_default(),
+            create_stream_on_append: self.create_stream_on_append,
+            create_stream_on_read: self.create_stream_on_read,
         })
     }
 }
@@ -77,7 +70,7 @@ pub(crate) async fn create_bucket(
     let body = body::read(&gateway, &parts.headers, body).await?;
     let said: BucketBody = form::optional_json(&parts.headers, &body.bytes)?;
     let request = request::Request::CreateBucket {
-        settings: said.over(BucketSettings::default())?,
+        settings: BucketSettings::default().changed_by(&said.change()?),
         name: name.clone(),
         exclusive,
     };
@@ -124,13 +117,9 @@ pub(crate) async fn change_bucket(
     request: Request,
 ) -> Result<Json<BucketShape>, Refused> {
     let said: BucketBody = form::body(&gateway, request).await?;
-    // The star replaces settings as a whole: two changes at once would undo one another.
-    let _one_at_a_time = gateway.bucket_changes.lock().await;
-    let describe = request::Request::DescribeBucket { name: name.clone() };
-    let (before, _) = ask(&gateway, &name, describe).await?;
     let change = request::Request::ReconfigureBucket {
         name: name.clone(),
-        settings: said.over(before.settings)?,
+        change: said.change()?,
     };
     let (info, _) = ask(&gateway, &name, change).await?;
     Ok(Json(BucketShape::from(&info)))

@@ -7,15 +7,13 @@ use super::origins::Origins;
 use crate::metrics::Metrics;
 use nova_model::limits::HTTP_MEMORY_BYTES;
 use std::sync::Arc;
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// The gateway as its handlers see it.
 #[derive(Clone)]
 pub(crate) struct Gateway {
     pub(crate) cores: Arc<Cores>,
     pub(crate) metrics: Arc<Metrics>,
-    /// Held while a bucket's settings are read, changed and written back.
-    pub(crate) bucket_changes: Arc<Mutex<()>>,
     pub(crate) origins: Arc<Origins>,
     /// Whose turn it is to change a stream of the other protocol.
     pub(crate) turns: Arc<Turns>,
@@ -33,7 +31,6 @@ impl Gateway {
         Gateway {
             cores,
             metrics,
-            bucket_changes: Arc::default(),
             origins: Arc::new(Origins::new(allow_origins)),
             turns: Arc::default(),
             memory: Arc::new(Semaphore::new(HTTP_MEMORY_BYTES / PIECE_BYTES)),

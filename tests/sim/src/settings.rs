@@ -243,8 +243,7 @@ impl Oracle {
     pub fn defaults_wanted(&mut self, name: &BucketName, defaults: &StreamSettings, asked: Mark) {
         self.history.keep_bucket(name, defaults);
         let settings = self.history.defaults.entry(name.clone()).or_default();
-        each!(settings, defaults, |register, value| register
-            .ask(value, asked));
+        settings.ask(defaults, asked);
     }
 
     /// That change is done, or certainly was not.

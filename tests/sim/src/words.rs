@@ -8,7 +8,9 @@ use nova_model::names::BucketName;
 use nova_model::request::{
     Ack, Answer, CoreSet, Page, ReadLimits, ReadOpen, ReadStart, Request, StreamMove,
 };
-use nova_model::settings::{BucketSettings, ProducerPolicy, Retention, StreamSettings};
+use nova_model::settings::{
+    BucketChange, BucketSettings, ProducerPolicy, Retention, StreamSettings,
+};
 use nova_model::{CoreId, StreamName, Timestamp};
 use nova_model::{EncodedBatch, Facts, Record, Refusal, SequenceNumber, StoredBatch};
 use std::collections::BTreeMap;
@@ -256,10 +258,10 @@ pub(crate) fn request_of(words: &[&str]) -> Request {
     match words {
         ["rebucket", name, rest @ ..] => Request::ReconfigureBucket {
             name: bucket(name),
-            settings: BucketSettings {
-                create_stream_on_append: rest.contains(&"auto"),
+            change: BucketChange {
+                create_stream_on_append: rest.contains(&"auto").then_some(true),
                 defaults: settings_of(rest),
-                ..BucketSettings::default()
+                ..BucketChange::default()
             },
         },
         ["bucket", name, rest @ ..] => Request::CreateBucket {

@@ -381,3 +381,34 @@ fn a_change_of_the_buckets_policy_breaks_the_sessions_that_follow_it() {
          x refused POLICY_BUSY",
     );
 }
+
+/// Two changes of a bucket's settings, from whatever way they came: what one says is not undone by
+/// what the other does not say. While the first is on its way to the disk the second has to wait.
+#[test]
+fn changes_of_a_buckets_settings_leave_alone_what_they_do_not_say() {
+    check(
+        "start
+         bucket b
+         hold
+         rebucket b fenced
+         rebucket b auto
+         go
+         rebucket b auto
+         rebucket b age 10
+         power
+         start
+         append b/s a
+         append b/t a token none
+         session x b/s
+         session y b/s",
+        "bucket made
+         RATE_LIMITED
+         bucket there
+         bucket there
+         bucket there
+         acked 0..1
+         FENCED token
+         x open at 1 epoch-1
+         y refused POLICY_BUSY",
+    );
+}

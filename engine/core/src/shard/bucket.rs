@@ -9,7 +9,7 @@ use nova_model::ids::StreamId;
 use nova_model::limits::BUCKETS_MAX;
 use nova_model::names::BucketName;
 use nova_model::request::{Answer, BucketInfo, Request};
-use nova_model::settings::BucketSettings;
+use nova_model::settings::{BucketChange, BucketSettings};
 use nova_model::{Code, CoreId, Facts, Now, Refusal};
 
 impl Shard {
@@ -22,8 +22,8 @@ impl Shard {
                 exclusive,
             } => self.create_bucket(now, caller, name, settings, exclusive),
             Request::DescribeBucket { name } => self.describe_bucket(&name).map(Some),
-            Request::ReconfigureBucket { name, settings } => {
-                self.reconfigure_bucket(caller, &name, settings)
+            Request::ReconfigureBucket { name, change } => {
+                self.reconfigure_bucket(caller, &name, &change)
             }
             Request::DeleteBucket { name } => self.delete_bucket(caller, &name),
             _ => unreachable!("only requests about one bucket come here"),
@@ -79,13 +79,13 @@ impl Shard {
         &mut self,
         caller: Caller,
         name: &BucketName,
-        settings: BucketSettings,
+        change: &BucketChange,
     ) -> Result<Option<Answer>, Refusal> {
         self.check_bucket_change(name)?;
         let known = self.buckets.known.get(name);
         let known = known.ok_or_else(|| Refusal::bucket_not_found(name))?;
         let info = BucketInfo {
-            settings,
+            settings: known.settings.changed_by(change),
             ..known.clone()
         };
         self.put_bucket(caller, info, false);

@@ -2,6 +2,7 @@
 //! with the contract's status, code and facts.
 
 use crate::SITE;
+use nova_client::{BucketChange, BucketName};
 use nova_e2e::home::{Home, Star};
 use nova_e2e::http::{Http, Reply};
 use serde_json::{Value, json};
@@ -313,6 +314,43 @@ fn buckets_are_made_changed_listed_and_deleted() {
         .expect(204);
     http.send("DELETE", bucket, &[], b"").expect(204);
     http.get(bucket).refused(404, "BUCKET_NOT_FOUND");
+}
+
+/// A change of one setting undid another one's, when both were on their way at once: HTTP read all
+/// settings, laid its own over them and wrote all back, and so did the command line.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_different_settings_of_a_bucket_all_stand() {
+    let (home, _star, http) = star_with_bucket();
+    let client = home.client();
+    let name = BucketName::parse("tests").expect("a legal name");
+    for round in 0..10 {
+        let (modes, on) = (["arrival", "client-require"], round % 2 == 0);
+        let timestamps = modes[round % 2];
+        let change = json!({ "defaults": { "timestamps": timestamps } });
+        let over_http = tokio::task::spawn_blocking(move || {
+            http.json("PATCH", "/v1/buckets/tests", &change).expect(200);
+        });
+        let on_append = BucketChange {
+            create_stream_on_append: Some(on),
+            ..BucketChange::default()
+        };
+        let on_read = BucketChange {
+            create_stream_on_read: Some(on),
+            ..BucketChange::default()
+        };
+        let (append, read, http_done) = tokio::join!(
+            client.reconfigure_bucket(name.clone(), on_append),
+            client.reconfigure_bucket(name.clone(), on_read),
+            over_http,
+        );
+        append.expect("a change");
+        read.expect("a change");
+        http_done.expect("no panic");
+        let told = http.get("/v1/buckets/tests").expect(200).json();
+        assert_eq!(told["create_stream_on_append"], on, "{told}");
+        assert_eq!(told["create_stream_on_read"], on, "{told}");
+        assert_eq!(told["defaults"]["timestamps"], timestamps, "{told}");
+    }
 }
 
 /// A real client: what people type.

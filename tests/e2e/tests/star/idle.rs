@@ -127,7 +127,7 @@ fn every_call(client: &Client, name: &StreamName) -> Vec<(&'static str, Call)> {
         read(read_from(j, 0)),
         create_bucket(new, BucketSettings::default()),
         describe_bucket(bucket_a),
-        reconfigure_bucket(bucket_b, BucketSettings::default()),
+        reconfigure_bucket(bucket_b, BucketChange::default()),
         delete_bucket(bucket_c),
         list_buckets(page_a),
         list_streams(bucket_d, page_b),

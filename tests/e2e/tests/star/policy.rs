@@ -184,11 +184,11 @@ async fn a_buckets_policy_holds_for_streams_that_have_none() {
             policy: Some(policy),
             ..StreamSettings::default()
         };
-        let settings = BucketSettings {
+        let change = BucketChange {
             defaults,
-            ..BucketSettings::default()
+            ..BucketChange::default()
         };
-        let changed = client.reconfigure_bucket(name.bucket.clone(), settings);
+        let changed = client.reconfigure_bucket(name.bucket.clone(), change);
         in_time("a change", changed).await.expect("a change");
         for (name, in_force) in [(&name, policy), (&own, Any)] {
             let (first, _) = raw.session(append_open(name, None)).await;

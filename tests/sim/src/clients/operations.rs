@@ -11,7 +11,9 @@ use crate::sessions::{Leader, Taken};
 use nova_model::condition::{Conditions, FencingToken, WriterStamp};
 use nova_model::names::BucketName;
 use nova_model::request::{Ack, Answer, CoreSet, OneShotAppend, Page, Request};
-use nova_model::settings::{BucketSettings, ProducerPolicy, StreamSettings, TimestampMode};
+use nova_model::settings::{
+    BucketChange, BucketSettings, ProducerPolicy, StreamSettings, TimestampMode,
+};
 use nova_model::{
     Code, CoreId, EncodedBatch, Epoch, Record, Refusal, SequenceNumber, StreamId, StreamName,
     WriterId,
@@ -247,10 +249,10 @@ fn defaults(around: &mut Surroundings<'_>) -> Request {
     };
     Request::ReconfigureBucket {
         name: around.streams[0].bucket.clone(),
-        settings: BucketSettings {
+        change: BucketChange {
             defaults,
-            create_stream_on_append: true,
-            ..BucketSettings::default()
+            create_stream_on_append: around.rng.chance(50).then_some(true),
+            ..BucketChange::default()
         },
     }
 }
@@ -327,8 +329,8 @@ impl Asked {
         match request {
             Request::CreateBucket { name, .. } => oracle.bucket_wanted(name, self.mark),
             Request::DeleteBucket { name } => oracle.bucket_unwanted(name),
-            Request::ReconfigureBucket { name, settings } => {
-                oracle.defaults_wanted(name, &settings.defaults, self.mark);
+            Request::ReconfigureBucket { name, change } => {
+                oracle.defaults_wanted(name, &change.defaults, self.mark);
             }
             Request::CreateStream { name, settings, .. } => {
                 oracle.create_wanted(name, settings, self.mark);
