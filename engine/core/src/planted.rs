@@ -42,6 +42,8 @@ pub enum PlantedBug {
     RecycledEarly,
     /// What an old segment states last is not stated anew before it goes.
     NotStatedAnew,
+    /// A core does not count the streams that come to it.
+    ArrivalsNotCounted,
 }
 
 /// The bugs planted in this run.

@@ -79,6 +79,8 @@ pub const DRAIN_PATIENCE_US: u64 = 10_000_000;
 pub const STATUS_REQUESTS_MAX: usize = 64;
 /// Items in one page of a list answer (contract, section 7).
 pub const LIST_LIMIT_MAX: usize = 1000;
+/// How often all cores are asked for a page of streams, while streams come to one of them.
+pub const LIST_ROUNDS_MAX: usize = 16;
 
 // The log.
 

@@ -14,7 +14,7 @@
 
 use crate::condition::{Conditions, FencingToken, WriterStamp};
 use crate::error::Refusal;
-use crate::ids::{CoreId, Epoch, StreamId, WriterId};
+use crate::ids::{CoreId, Epoch, Incarnation, StreamId, WriterId};
 use crate::limits::{LIST_LIMIT_MAX, STREAM_KEY_BYTES_MAX};
 use crate::names::{BucketName, StreamName};
 use crate::position::{Position, SequenceNumber};
@@ -244,6 +244,9 @@ pub enum Request {
         bucket: BucketName,
         /// Which.
         page: Page,
+        /// The arrivals that came with this core's last answer to the same request: answered with
+        /// [`Answer::StreamsAsBefore`] if there was none since.
+        known: Option<Arrivals>,
     },
     /// Tells the committed tail (durable-linearizable).
     CheckTail {
@@ -320,7 +323,7 @@ impl Request {
             | Request::DeleteStream { name }
             | Request::CheckTail { name }
             | Request::HandOff { name, .. } => name.check(),
-            Request::ListStreams { bucket, page } => {
+            Request::ListStreams { bucket, page, .. } => {
                 bucket.check()?;
                 page.check()
             }
@@ -385,6 +388,15 @@ fn check_conditions(conditions: &Conditions) -> Result<(), Refusal> {
         .map_or(Ok(()), FencingToken::check)
 }
 
+/// Counts how often a core may have begun to speak for a stream of a bucket that was there before.
+#[derive(Archive, Serialize, Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrivals {
+    /// The start of the star that counts.
+    pub incarnation: Incarnation,
+    /// Grows with each.
+    pub count: u64,
+}
+
 /// A bucket as it is.
 #[derive(Archive, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
 pub struct BucketInfo {
@@ -447,6 +459,8 @@ pub enum Answer {
         items: Vec<StreamInfo>,
         /// Whether there are more after the last.
         has_more: bool,
+        /// As of this answer.
+        arrivals: Arrivals,
     },
     /// It is gone.
     Deleted,
@@ -491,4 +505,6 @@ pub enum Answer {
     },
     /// The star and its cores as they are.
     Status(StarStatus),
+    /// No stream of the bucket has come to this core since the answer that the request names.
+    StreamsAsBefore,
 }

@@ -5,15 +5,17 @@
 
 use crate::change::{Delete, DeleteBucket, Fence, Reconfigure, ReconfigureBucket, carry_out};
 use crate::client::Client;
+use crate::core::listing::{Listing, Round, Unfit};
 use crate::error::ClientError;
 use crate::star::{Repeat, bucket, stream, unfit_answer};
-use nova_model::limits::STAR_CORES_MAX;
+use nova_model::limits::{LIST_ROUNDS_MAX, STAR_CORES_MAX};
 use nova_model::request::{
     Answer, BucketInfo, CoreSet, Page, Request, StarInfo, StarStatus, StreamInfo, StreamMove,
 };
 use nova_model::settings::{BucketChange, BucketSettings, StreamSettings};
 use nova_model::{
-    BucketName, Conditions, CoreId, Epoch, FencingToken, Position, SequenceNumber, StreamName,
+    BucketName, Code, Conditions, CoreId, Epoch, FencingToken, Position, Refusal, SequenceNumber,
+    StreamName,
 };
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -195,30 +197,52 @@ impl Client {
         carry_out(&self.star, &Delete { name }).await
     }
 
-    /// Lists the streams of a bucket: every core is asked for the page, the answers are merged.
+    /// Lists the streams of a bucket: every core is asked for the page, and again while streams move
+    /// from core to core ([`crate::core::listing`]). Every stream that was there from the call to
+    /// its answer is in it, once.
     pub async fn list_streams(
         &self,
         bucket: BucketName,
         page: Page,
     ) -> Result<Listed<StreamInfo>, ClientError> {
-        let star = self.describe_star().await?;
-        let mut asked = JoinSet::new();
-        for core in star.cores.into_iter().take(STAR_CORES_MAX) {
-            let star = Arc::clone(&self.star);
-            let request = Request::ListStreams {
-                bucket: bucket.clone(),
-                page: page.clone(),
-            };
-            asked.spawn(async move { star.request_at(&core.address, request).await });
-        }
-        let mut pages = Vec::new();
-        while let Some(joined) = asked.join_next().await {
-            match joined.map_err(|_| ClientError::Closed)?? {
-                Answer::Streams { items, has_more } => pages.push(Listed { items, has_more }),
-                _ => return Err(unfit_answer()),
+        for _ in 0..LIST_ROUNDS_MAX {
+            let star = self.describe_star().await?;
+            if let Some(listed) = self.list_at(&star, &bucket, &page).await? {
+                return Ok(listed);
             }
         }
-        Ok(merge(pages, page.limit as usize))
+        let last = Refusal::new(Code::Unavailable, "the star starts again and again");
+        Err(restless(last))
+    }
+
+    /// A page of one start of the star; nothing if another one came in between.
+    async fn list_at(
+        &self,
+        star: &StarInfo,
+        bucket: &BucketName,
+        page: &Page,
+    ) -> Result<Option<Listed<StreamInfo>>, ClientError> {
+        let cores = &star.cores[..star.cores.len().min(STAR_CORES_MAX)];
+        let mut listing = Listing::new(bucket.clone(), page.clone(), cores.len());
+        loop {
+            let is_of_one_start = listing.is_of(star.incarnation);
+            let requests = match listing.next_round() {
+                Round::Ask(_) | Round::Done(..) if !is_of_one_start => return Ok(None),
+                Round::Ask(requests) => requests,
+                Round::Done(items, has_more) => return Ok(Some(Listed { items, has_more })),
+                Round::Restless(refusal) => return Err(restless(refusal)),
+            };
+            let mut asked = JoinSet::new();
+            for (core, request) in requests.into_iter().enumerate() {
+                let (star, address) = (Arc::clone(&self.star), cores[core].address.clone());
+                asked.spawn(async move { (core, star.request_at(&address, request).await) });
+            }
+            while let Some(joined) = asked.join_next().await {
+                let (core, answer) = joined.map_err(|_| ClientError::Closed)?;
+                let fits = listing.answered(core, answer?);
+                fits.map_err(|Unfit| unfit_answer())?;
+            }
+        }
     }
 
     /// Tells the committed tail: no append that was acknowledged before is past it.
@@ -366,19 +390,8 @@ fn placement(answer: Answer) -> Result<Placement, ClientError> {
     }
 }
 
-/// One page out of those of all cores. Each core gave its first `limit` streams of the page, so
-/// the first `limit` of all are among them; a core's page may end before that only if it has no
-/// more. A stream on its way from one core to another may be in two pages: it is told once.
-fn merge(pages: Vec<Listed<StreamInfo>>, limit: usize) -> Listed<StreamInfo> {
-    let mut has_more = pages.iter().any(|page| page.has_more);
-    let mut items: Vec<StreamInfo> = pages.into_iter().flat_map(|page| page.items).collect();
-    items.sort_by(|a, b| a.name.key.cmp(&b.name.key).then(b.epoch.cmp(&a.epoch)));
-    items.dedup_by(|later, first| later.name == first.name);
-    has_more |= items.len() > limit;
-    items.truncate(limit);
-    Listed { items, has_more }
+/// Nothing was applied, and another call may find the star at rest.
+fn restless(last: Refusal) -> ClientError {
+    let (sent, last) = (None, Some(Box::new(last)));
+    ClientError::Unavailable { sent, last }
 }
-
-#[cfg(test)]
-#[path = "admin_tests.rs"]
-mod tests;

@@ -13,7 +13,8 @@ use nova_model::limits::{
 };
 use nova_model::position::Position;
 use nova_model::request::{
-    Answer, CoreInfo, CoreStatus, Page, Request, StarInfo, StarStatus, StreamInfo, StreamMove,
+    Answer, Arrivals, CoreInfo, CoreStatus, Page, Request, StarInfo, StarStatus, StreamInfo,
+    StreamMove,
 };
 use nova_model::settings::{EffectiveSettings, Retention, StreamSettings};
 use nova_model::{
@@ -76,11 +77,17 @@ fn core_status(address: String) -> CoreStatus {
     }
 }
 
+const ARRIVALS: Arrivals = Arrivals {
+    incarnation: Incarnation(1),
+    count: 2,
+};
+
 #[test]
 fn the_largest_answers_fit_into_a_frame() {
     let streams = Answer::Streams {
         items: vec![stream_info(longest_name()); LIST_LIMIT_MAX],
         has_more: true,
+        arrivals: ARRIVALS,
     };
     let core = CoreInfo {
         core: CoreId(1),
@@ -124,7 +131,12 @@ fn the_largest_requests_and_refusals_are_small() {
         limit: 1_000,
     };
     let bucket = longest_name().bucket;
-    let list = Request::ListStreams { bucket, page };
+    let known = Some(ARRIVALS);
+    let list = Request::ListStreams {
+        bucket,
+        page,
+        known,
+    };
     let facts = Facts::Field {
         field: "f".repeat(ADDRESS_BYTES_MAX),
         limit: Some(1),

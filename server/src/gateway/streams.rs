@@ -17,12 +17,12 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use nova_model::names::StreamName;
+use nova_client::core::listing::{Listing, Round, Unfit};
+use nova_model::names::{BucketName, StreamName};
 use nova_model::request::{self, Answer, Page, StreamInfo};
 use nova_model::settings::StreamSettings;
 use nova_model::{Code, FencingToken, Refusal, SequenceNumber};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
 
 /// Whether a `PUT` must make what it names.
@@ -192,41 +192,22 @@ pub(crate) async fn list_streams(
 /// A page over all cores: each tells those that it speaks for.
 async fn all_streams(
     cores: &Cores,
-    bucket: &nova_model::BucketName,
+    bucket: &BucketName,
     page: &Page,
 ) -> Result<(Vec<StreamInfo>, bool), Refused> {
-    let mut found: BTreeMap<StreamName, StreamInfo> = BTreeMap::new();
-    // Behind the first page that ends early nothing is known.
-    let mut known_to: Option<StreamName> = None;
-    for core in cores.all() {
-        let request = request::Request::ListStreams {
-            bucket: bucket.clone(),
-            page: page.clone(),
+    let mut listing = Listing::new(bucket.clone(), page.clone(), cores.all().count());
+    loop {
+        let requests = match listing.next_round() {
+            Round::Ask(requests) => requests,
+            Round::Done(items, has_more) => return Ok((items, has_more)),
+            Round::Restless(refusal) => return Err(refusal.into()),
         };
-        let (items, has_more) = match cores.request_at(core, request).await? {
-            Answer::Streams { items, has_more } => (items, has_more),
-            other => return Err(unexpected(&other)),
-        };
-        if let (true, Some(last)) = (has_more, items.last()) {
-            let last = last.name.clone();
-            known_to = Some(known_to.map_or(last.clone(), |known| known.min(last)));
-        }
-        for info in items {
-            let known = found.get(&info.name);
-            // One that moves meanwhile may be told twice.
-            if known.is_none_or(|known| known.epoch < info.epoch) {
-                found.insert(info.name.clone(), info);
-            }
+        for (core, request) in cores.all().zip(requests) {
+            let answer = cores.request_at(core, request).await?;
+            let fits = listing.answered(usize::from(core.0), answer);
+            fits.map_err(|Unfit| answered_another())?;
         }
     }
-    let total = found.len();
-    let listed = found.into_values();
-    let listed: Vec<_> = listed
-        .filter(|info| known_to.as_ref().is_none_or(|to| info.name <= *to))
-        .take(page.limit as usize)
-        .collect();
-    let has_more = known_to.is_some() || listed.len() < total;
-    Ok((listed, has_more))
 }
 
 /// Tell the committed tail
@@ -423,5 +404,9 @@ fn stream(answer: Answer) -> Result<(StreamInfo, bool), Refused> {
 /// A core answered what was not asked.
 pub(crate) fn unexpected(answer: &Answer) -> Refused {
     tracing::error!(?answer, "an answer to another request");
+    answered_another()
+}
+
+fn answered_another() -> Refused {
     Refusal::new(Code::Internal, "a core answered another request").into()
 }

@@ -28,7 +28,7 @@ pub enum ClientBug {
 }
 
 /// Each bug with its name on the command line.
-pub const BUGS: [(&str, Bug); 18] = [
+pub const BUGS: [(&str, Bug); 19] = [
     ("no_group_checksum", Bug::Star(PlantedBug::NoGroupChecksum)),
     ("no_seal", Bug::Star(PlantedBug::NoSeal)),
     (
@@ -61,6 +61,10 @@ pub const BUGS: [(&str, Bug); 18] = [
     ),
     ("recycled_early", Bug::Star(PlantedBug::RecycledEarly)),
     ("not_stated_anew", Bug::Star(PlantedBug::NotStatedAnew)),
+    (
+        "arrivals_not_counted",
+        Bug::Star(PlantedBug::ArrivalsNotCounted),
+    ),
     (
         "retry_without_dedup",
         Bug::Client(ClientBug::RetryWithoutDedup),

@@ -231,9 +231,12 @@ impl Desk {
                 let request = Request::ListStreams {
                     bucket: bucket.clone(),
                     page: page.clone(),
+                    known: None,
                 };
                 let (items, has_more) = match self.ask(core, request)? {
-                    Ok(Answer::Streams { items, has_more }) => (items, has_more),
+                    Ok(Answer::Streams {
+                        items, has_more, ..
+                    }) => (items, has_more),
                     Ok(other) => return Err(format!("a list is {other:?}")),
                     Err(refusal) if refusal.code == Code::BucketNotFound => break,
                     Err(refusal) => return Err(format!("{bucket} cannot be listed: {refusal}")),

@@ -29,6 +29,7 @@ mod desk;
 mod disk;
 mod expiry;
 mod history;
+mod lists;
 mod network;
 mod node;
 mod oracle;

@@ -67,8 +67,8 @@ pub struct Plan {
     pub stable: usize,
     /// How many of the streams are entities; they come last.
     pub entities: usize,
-    /// How many clients of each kind: producers, readers, control clients, entity writers.
-    pub clients: [u64; 4],
+    /// How many clients of each kind: producers, readers, control clients, entity writers, listers.
+    pub clients: [u64; 5],
     /// The safeguard that clients leave out.
     pub client_bug: Option<ClientBug>,
 }
@@ -125,6 +125,7 @@ impl Plan {
                 rng.between(1, 3),
                 rng.between(1, 2),
                 writers,
+                rng.below(3),
             ],
             client_bug: Bug::of_clients(options.bug),
         }

@@ -68,7 +68,10 @@ pub fn answer_words(answer: &Answer) -> String {
             let (first, tail) = (info.first, info.tail.sequence);
             format!("stream {what} {first}..{tail} {}{token}", info.epoch)
         }
-        Answer::Streams { items, has_more } => {
+        Answer::StreamsAsBefore => "as before".to_owned(),
+        Answer::Streams {
+            items, has_more, ..
+        } => {
             let named = |info: &nova_model::request::StreamInfo| {
                 format!("{}:{}", info.name.key, info.tail.sequence)
             };
@@ -309,6 +312,7 @@ pub(crate) fn request_of(words: &[&str]) -> Request {
         ["list", name, rest @ ..] => Request::ListStreams {
             bucket: bucket(name),
             page: page(rest),
+            known: None,
         },
         other => star_request(other),
     }

@@ -10,7 +10,7 @@
 
 use crate::agenda::{Agenda, Happening, Life};
 use crate::clients::{
-    Client, Control, EntityClient, ProducerClient, ReaderClient, Surroundings, kinds,
+    Client, Control, EntityClient, Lister, ProducerClient, ReaderClient, Surroundings, kinds,
 };
 use crate::cold;
 use crate::desk;
@@ -131,9 +131,9 @@ impl World {
         for name in &self.plan.streams {
             self.oracle.history.names.entry(name.clone()).or_default();
         }
-        let [producers, readers, controls, writers] = self.plan.clients;
+        let [producers, readers, controls, writers, listers] = self.plan.clients;
         let calm_at = self.plan.calm_at;
-        for n in 0..producers + readers + controls + writers {
+        for n in 0..producers + readers + controls + writers + listers {
             self.with_surroundings(n as usize, |world_clients, around| {
                 let client = if n < controls {
                     let requests = around.rng.between(5, 60);
@@ -144,9 +144,12 @@ impl World {
                 } else if n < controls + producers + readers {
                     let reads = around.rng.between(1, 12);
                     Client::Reader(Box::new(ReaderClient::new(around, reads)))
-                } else {
+                } else if n < controls + producers + readers + writers {
                     let kind = kinds::entity(around, calm_at);
                     Client::Entity(Box::new(EntityClient::new(around, kind)))
+                } else {
+                    let pages = around.rng.between(5, 60);
+                    Client::Lister(Box::new(Lister::new(around, pages)))
                 };
                 world_clients.push(client);
             });

@@ -205,3 +205,9 @@ fn recycled_early_is_found() {
 fn not_stated_anew_is_found() {
     expect_found_with(star(PlantedBug::NotStatedAnew), 0..100, None, Some(true));
 }
+
+/// A stream that moves between the answers of two cores is left out of a list.
+#[test]
+fn arrivals_not_counted_is_found() {
+    expect_found(star(PlantedBug::ArrivalsNotCounted), 300, None);
+}

@@ -11,6 +11,7 @@
 //! # Invariants
 //! - One change of a bucket at a time.
 
+use super::arrivals::Arrivals;
 use crate::entry::Entry;
 use crate::event::Caller;
 use nova_model::names::BucketName;
@@ -45,6 +46,7 @@ pub(crate) struct Buckets {
     pub(crate) closed: BTreeMap<BucketName, bool>,
     /// Changes in hand, at the home.
     pub(crate) changes: BTreeMap<u64, Change>,
+    pub(crate) arrivals: Arrivals,
     last_change: u64,
 }
 
@@ -74,6 +76,7 @@ impl Buckets {
 
     /// A stream has come to this core from another one.
     pub(crate) fn note_come(&mut self, name: &BucketName) {
+        self.arrivals.note(name);
         if let Some(has_come) = self.closed.get_mut(name) {
             *has_come = true;
         }
@@ -97,6 +100,7 @@ impl Buckets {
     pub(crate) fn remove(&mut self, name: &BucketName) {
         self.known.remove(name);
         self.closed.remove(name);
+        self.arrivals.forget(name);
     }
 
     /// What the first group of a segment of the home's log names.

@@ -11,6 +11,7 @@
 //! # Not here
 //! - What may be done with a stream: `admission`, `shard`.
 
+pub(crate) mod arrivals;
 pub(crate) mod buckets;
 pub(crate) mod holdings;
 pub(crate) mod indexes;

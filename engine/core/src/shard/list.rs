@@ -2,10 +2,11 @@
 
 use super::Shard;
 use super::moves::between_homes;
+use crate::planted::PlantedBug;
 use crate::state::StreamState;
 use nova_model::Refusal;
 use nova_model::names::{BucketName, StreamKey};
-use nova_model::request::{Answer, Page, StreamInfo};
+use nova_model::request::{Answer, Arrivals, Page, StreamInfo};
 use nova_model::settings::EffectiveSettings;
 use std::collections::BTreeMap;
 
@@ -16,9 +17,18 @@ impl Shard {
     /// The live streams of a bucket that are here, led or at rest, as they are durable. Refused
     /// while one of them is on its way from one core to another, or gets another home: nobody could
     /// tell it.
-    pub(super) fn list_streams(&self, bucket: &BucketName, page: &Page) -> Result<Answer, Refusal> {
+    pub(super) fn list_streams(
+        &self,
+        bucket: &BucketName,
+        page: &Page,
+        known: Option<Arrivals>,
+    ) -> Result<Answer, Refusal> {
         if !self.buckets.known.contains_key(bucket) {
             return Err(Refusal::bucket_not_found(bucket));
+        }
+        let arrivals = self.arrivals_of(bucket);
+        if known == Some(arrivals) {
+            return Ok(Answer::StreamsAsBefore);
         }
         self.check_none_between(bucket)?;
         let limit = page.limit as usize;
@@ -26,7 +36,23 @@ impl Shard {
         let has_more = items.len() > limit;
         items.truncate(limit);
         let items = items.into_iter().map(|state| self.info_of(state)).collect();
-        Ok(Answer::Streams { items, has_more })
+        Ok(Answer::Streams {
+            items,
+            has_more,
+            arrivals,
+        })
+    }
+
+    fn arrivals_of(&self, bucket: &BucketName) -> Arrivals {
+        let is_counted = !self.config.planted.has(PlantedBug::ArrivalsNotCounted);
+        Arrivals {
+            incarnation: self.config.incarnation,
+            count: if is_counted {
+                self.buckets.arrivals.of(bucket)
+            } else {
+                0
+            },
+        }
     }
 
     /// Whether the bucket holds a live stream of this core, also one that is not durable yet.

@@ -167,6 +167,8 @@ impl Shard {
             next = with.expect("core 0 names cores of the star");
         }
         assert!(self.places.change.is_none(), "one change at a time");
+        // Also at the beginning: other cores may end the change before this one does.
+        self.buckets.arrivals.note_any();
         self.places.change = Some(Change {
             number,
             next,
@@ -374,6 +376,7 @@ impl Shard {
         };
         if is_committed {
             self.places.current = next;
+            self.buckets.arrivals.note_any();
         }
         let places = &self.places;
         let core = self.config.core;

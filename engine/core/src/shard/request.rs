@@ -50,9 +50,11 @@ impl Shard {
                 first,
                 conditions,
             } => self.trim(now, &name, first, &conditions),
-            Request::ListStreams { bucket, page } => {
-                now_answered(self.list_streams(&bucket, &page))
-            }
+            Request::ListStreams {
+                bucket,
+                page,
+                known,
+            } => now_answered(self.list_streams(&bucket, &page, known)),
             Request::DescribeStar => Ok((Ticket(0), Answer::Star(self.describe_star()))),
             Request::ListBuckets { page } => now_answered(self.list_buckets(&page)),
             Request::Drain { cores } => return self.begin_drain(caller, cores, true),

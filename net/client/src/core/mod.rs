@@ -46,6 +46,7 @@ pub mod cursor;
 pub mod fenced;
 pub mod handshake;
 pub mod keyed;
+pub mod listing;
 pub mod outcome;
 pub mod producer;
 pub mod retry;

@@ -3,7 +3,7 @@
 use super::CORES;
 use super::serve::Served;
 use nova_model::request::{
-    Answer, BucketInfo, CoreInfo, CoreSet, CoreStatus, Request, StarInfo, StarStatus,
+    Answer, Arrivals, BucketInfo, CoreInfo, CoreSet, CoreStatus, Request, StarInfo, StarStatus,
 };
 use nova_model::{Code, CoreId, Incarnation, Refusal, StreamName, Timestamp};
 
@@ -36,7 +36,18 @@ impl Served {
                 let info = streams.get(&name)?.info(&name);
                 Ok(Answer::Stream { info, created })
             }
-            Request::ListStreams { bucket, page } => {
+            Request::ListStreams {
+                bucket,
+                page,
+                known,
+            } => {
+                let arrivals = Arrivals {
+                    incarnation: Incarnation(1),
+                    count: 0,
+                };
+                if known == Some(arrivals) {
+                    return Ok(Answer::StreamsAsBefore);
+                }
                 let own = |name: &&StreamName| name.key.as_str().len() % CORES == self.core;
                 let names = streams.streams.keys().filter(|name| name.bucket == bucket);
                 let names = names
@@ -45,7 +56,11 @@ impl Served {
                 let mut items: Vec<_> = names.map(|n| streams.streams[n].info(n)).collect();
                 let has_more = items.len() > page.limit as usize;
                 items.truncate(page.limit as usize);
-                Ok(Answer::Streams { items, has_more })
+                Ok(Answer::Streams {
+                    items,
+                    has_more,
+                    arrivals,
+                })
             }
             Request::CheckTail { name } => Ok(Answer::Tail(streams.get(&name)?.tail)),
             Request::Trim { name, first, .. } => {

@@ -85,9 +85,11 @@ pub(super) fn answer(answer: &Answer) -> Result<(), ProtocolError> {
             let are_short = cores.all(|core| core.address.len() <= ADDRESS_BYTES_MAX);
             require(kind, are_short, "an address is too long")
         }
-        Answer::Deleted | Answer::Tail(_) | Answer::Fenced { .. } | Answer::Trimmed { .. } => {
-            Ok(())
-        }
+        Answer::Deleted
+        | Answer::Tail(_)
+        | Answer::Fenced { .. }
+        | Answer::Trimmed { .. }
+        | Answer::StreamsAsBefore => Ok(()),
     }
 }
 

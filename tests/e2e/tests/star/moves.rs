@@ -4,6 +4,7 @@
 use crate::{SITE, all_bodies, in_time, make_stream, numbered, producer};
 use nova_client::*;
 use nova_e2e::home::Home;
+use nova_e2e::http::Http;
 use nova_model::placement::stream_home;
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,61 @@ async fn read_all(mut reader: Reader) -> u64 {
         }
     }
     next
+}
+
+/// A list left out a stream that moved, between the answers of two cores, to the one that had
+/// answered already. A list that cannot be told, since streams move all the time, is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_names_each_stream_once_while_streams_move() {
+    const STREAMS: u16 = 6;
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!("not run: a star of two cores needs two CPUs");
+        return;
+    }
+    let home = Home::new(SITE).with_cores(2).with_http();
+    let star = home.start();
+    let (client, http) = (home.client(), Http::of(&star));
+    let mut names = Vec::new();
+    for n in 0..STREAMS {
+        names.push(make_stream(&client, &format!("listed-{n}")).await);
+    }
+    let (mover, moved) = (home.client(), names.clone());
+    let moves = tokio::spawn(async move {
+        for round in 0..MOVES * 4 {
+            let name = moved[usize::from(round % STREAMS)].clone();
+            let to = CoreId(round / STREAMS % 2);
+            in_time("a move", mover.hand_off(name, to))
+                .await
+                .expect("a move");
+        }
+    });
+    let page = Page {
+        prefix: "listed-".to_owned(),
+        limit: 100,
+        ..Page::default()
+    };
+    let (mut listed, mut refused) = (0, 0);
+    while !moves.is_finished() || listed == 0 {
+        let listing = client.list_streams(names[0].bucket.clone(), page.clone());
+        match in_time("a list", listing).await {
+            Ok(found) => {
+                let found = found.items.into_iter().map(|info| info.name);
+                assert_eq!(found.collect::<Vec<_>>(), names);
+                listed += 1;
+            }
+            Err(error) => {
+                assert!(matches!(error, ClientError::Unavailable { .. }), "{error}");
+                refused += 1;
+            }
+        }
+        let reply = http.get("/v1/streams/tests?prefix=listed-");
+        if reply.status == 200 {
+            let told = reply.json()["streams"].as_array().map(Vec::len);
+            assert_eq!(told, Some(usize::from(STREAMS)), "{}", reply.text());
+        }
+    }
+    moves.await.expect("all moves");
+    println!("{listed} lists, {refused} refused");
 }
 
 /// The command, and what it says of a core that is not there.

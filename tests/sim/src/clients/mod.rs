@@ -11,6 +11,7 @@ mod entity;
 mod entity_batch;
 mod errand;
 pub mod kinds;
+mod lister;
 mod operations;
 mod pipe;
 mod producer;
@@ -18,6 +19,7 @@ mod reader;
 
 pub use control::Control;
 pub use entity::{EntityClient, EntityKind};
+pub use lister::Lister;
 pub use producer::{ProducerClient, ProducerKind};
 pub use reader::ReaderClient;
 
@@ -144,6 +146,8 @@ pub enum Client {
     Control(Box<Control>),
     /// Writes entities.
     Entity(Box<EntityClient>),
+    /// Lists streams.
+    Lister(Box<Lister>),
 }
 
 impl Client {
@@ -154,6 +158,7 @@ impl Client {
             Client::Reader(client) => client.step(around),
             Client::Control(client) => client.step(around),
             Client::Entity(client) => client.step(around),
+            Client::Lister(client) => client.step(around),
         }
     }
 
@@ -164,6 +169,7 @@ impl Client {
             Client::Reader(client) => client.lost(around, link),
             Client::Control(client) => client.lost(around, link),
             Client::Entity(client) => client.lost(around, link),
+            Client::Lister(client) => client.lost(around, link),
         }
     }
 
@@ -174,6 +180,7 @@ impl Client {
             Client::Reader(client) => client.is_done(),
             Client::Control(client) => client.is_done(),
             Client::Entity(client) => client.is_done(),
+            Client::Lister(client) => client.is_done(),
         }
     }
 
@@ -184,6 +191,7 @@ impl Client {
             Client::Reader(client) => client.state(),
             Client::Control(client) => client.state(),
             Client::Entity(client) => client.state(),
+            Client::Lister(client) => client.state(),
         }
     }
 }

@@ -107,6 +107,7 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
                 limit: 100,
                 ..Page::default()
             },
+            known: None,
         },
         (14, _) => side_bucket(around),
         (15, _) => Request::DescribeStar,
