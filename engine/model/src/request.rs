@@ -230,6 +230,8 @@ pub enum Request {
     ReconfigureStream {
         /// Its name.
         name: StreamName,
+        /// The incarnation it must be, if the sender knows it.
+        stream_id: Option<StreamId>,
         /// The change.
         change: StreamSettings,
     },
@@ -237,6 +239,8 @@ pub enum Request {
     DeleteStream {
         /// Its name.
         name: StreamName,
+        /// The incarnation it must be, if the sender knows it.
+        stream_id: Option<StreamId>,
     },
     /// Lists the streams of a bucket that the core asked leads, or is the home of.
     ListStreams {
@@ -257,6 +261,8 @@ pub enum Request {
     Fence {
         /// The stream.
         name: StreamName,
+        /// The incarnation it must be, if the sender knows it.
+        stream_id: Option<StreamId>,
         /// The new token; empty removes the one installed.
         token: FencingToken,
         /// The token and the tail that must be there now.
@@ -266,6 +272,8 @@ pub enum Request {
     Trim {
         /// The stream.
         name: StreamName,
+        /// The incarnation it must be, if the sender knows it.
+        stream_id: Option<StreamId>,
         /// First record that stays.
         first: SequenceNumber,
         /// The token and the tail that must be there now.
@@ -315,12 +323,12 @@ impl Request {
                 name.check()?;
                 settings.check()
             }
-            Request::ReconfigureStream { name, change } => {
+            Request::ReconfigureStream { name, change, .. } => {
                 name.check()?;
                 change.check()
             }
             Request::DescribeStream { name }
-            | Request::DeleteStream { name }
+            | Request::DeleteStream { name, .. }
             | Request::CheckTail { name }
             | Request::HandOff { name, .. } => name.check(),
             Request::ListStreams { bucket, page, .. } => {
@@ -331,6 +339,7 @@ impl Request {
                 name,
                 token,
                 conditions,
+                ..
             } => {
                 name.check()?;
                 token.check()?;

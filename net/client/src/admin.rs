@@ -3,7 +3,7 @@
 //! # Invariants
 //! - A page of streams is in key order over all cores, without gaps.
 
-use crate::change::{Delete, DeleteBucket, Fence, Reconfigure, ReconfigureBucket, carry_out};
+use crate::change::{Delete, DeleteBucket, Fence, Reconfigure, ReconfigureBucket, Trim, carry_out};
 use crate::client::Client;
 use crate::core::listing::{Listing, Round, Unfit};
 use crate::error::ClientError;
@@ -282,28 +282,21 @@ impl Client {
     }
 
     /// Forgets the records before `first`, durably and in order with appends; the first record
-    /// that is left and the tail. Repeated if its answer is lost, since a second time forgets
-    /// nothing more; with the condition of a tail it is [`ClientError::Ambiguous`] then.
+    /// that is left and the tail. If the answer is lost, the stream is looked at: the trim is done
+    /// if they are gone, and sent again if not. With conditions it is [`ClientError::Ambiguous`] if
+    /// they are gone, since somebody else may have trimmed.
     pub async fn trim(
         &self,
         name: StreamName,
         first: SequenceNumber,
         conditions: Conditions,
     ) -> Result<(SequenceNumber, Position), ClientError> {
-        let at = name.to_string();
-        let repeat = match conditions.match_sequence {
-            None => Repeat::Harmless,
-            Some(_) => Repeat::Harmful,
-        };
-        let request = Request::Trim {
+        let trim = Trim {
             name,
             first,
             conditions,
         };
-        match self.star.request(&at, request, repeat).await? {
-            Answer::Trimmed { first, tail } => Ok((first, tail)),
-            _ => Err(unfit_answer()),
-        }
+        carry_out(&self.star, &trim).await
     }
 
     /// Hands the leadership of a stream to another core of the star: no record is copied, sessions

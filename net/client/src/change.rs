@@ -1,7 +1,8 @@
-//! Fences, settings and deletions: requests whose second application could undo what others did
+//! Fences, settings, trims and deletions: requests whose second application could undo what others did
 //! since the first.
 //!
 //! # Invariants
+//! - They name the incarnation that the look found: one that comes late does nothing to another.
 //! - None of them is repeated but by the rule of [`crate::core::change`].
 //!
 //! # Not here
@@ -168,6 +169,7 @@ impl Change for Fence {
         let held = self.conditions.fence.as_ref().unwrap_or(&before.fence);
         let request = Request::Fence {
             name: self.name.clone(),
+            stream_id: Some(before.id),
             token: self.token.clone(),
             conditions: Conditions {
                 fence: Some(held.clone()),
@@ -195,8 +197,10 @@ impl Change for Fence {
     }
 
     fn is_overtaken(&self, error: &ClientError) -> bool {
-        let code = error.refusal().map(|refusal| refusal.code);
-        self.conditions.fence.is_none() && code == Some(Code::Fenced)
+        let is_fenced = error
+            .refusal()
+            .is_some_and(|refusal| refusal.code == Code::Fenced);
+        is_replaced(error) || (self.conditions.fence.is_none() && is_fenced)
     }
 
     fn told(&self, now: &StreamInfo) -> Ambiguity {
@@ -227,11 +231,15 @@ impl Change for Reconfigure {
         &self,
         star: &Star,
         patience: Patience,
-        _: &StreamInfo,
+        before: &StreamInfo,
     ) -> Result<StreamInfo, ClientError> {
         let (name, change) = (self.name.clone(), self.change);
         let at = name.to_string();
-        let request = Request::ReconfigureStream { name, change };
+        let request = Request::ReconfigureStream {
+            name,
+            stream_id: Some(before.id),
+            change,
+        };
         let sent = star.request_within(patience, &at, request, Repeat::Harmful);
         Ok(stream(sent.await?)?.0)
     }
@@ -252,10 +260,83 @@ impl Change for Reconfigure {
         now
     }
 
+    fn is_overtaken(&self, error: &ClientError) -> bool {
+        is_replaced(error)
+    }
+
     fn told(&self, now: &StreamInfo) -> Ambiguity {
         let message = "the settings were changed by somebody else meanwhile";
         told_stream(now, Refusal::new(Code::Unavailable, message))
     }
+}
+
+/// A trim.
+pub(crate) struct Trim {
+    pub(crate) name: StreamName,
+    pub(crate) first: SequenceNumber,
+    pub(crate) conditions: Conditions,
+}
+
+impl Change for Trim {
+    type State = StreamInfo;
+    type Done = (SequenceNumber, Position);
+
+    async fn look(&self, star: &Star, patience: Patience) -> Result<StreamInfo, ClientError> {
+        stream_info(star, patience, &self.name).await
+    }
+
+    async fn send(
+        &self,
+        star: &Star,
+        patience: Patience,
+        before: &StreamInfo,
+    ) -> Result<Self::Done, ClientError> {
+        let request = Request::Trim {
+            name: self.name.clone(),
+            stream_id: Some(before.id),
+            first: self.first,
+            conditions: self.conditions.clone(),
+        };
+        let name = self.name.to_string();
+        let sent = star.request_within(patience, &name, request, Repeat::Harmful);
+        match sent.await? {
+            Answer::Trimmed { first, tail } => Ok((first, tail)),
+            _ => Err(unfit_answer()),
+        }
+    }
+
+    /// Records that are gone may have been trimmed by somebody else. That is as good, unless the
+    /// trim was to be done under a condition.
+    fn seen(&self, before: &StreamInfo, now: &StreamInfo) -> Seen {
+        if before.id != now.id {
+            Seen::Other
+        } else if now.first < self.first {
+            Seen::Before
+        } else if self.conditions == Conditions::default() {
+            Seen::Done
+        } else {
+            Seen::Other
+        }
+    }
+
+    fn done(&self, now: StreamInfo) -> Self::Done {
+        (now.first, now.tail)
+    }
+
+    fn is_overtaken(&self, error: &ClientError) -> bool {
+        is_replaced(error)
+    }
+
+    fn told(&self, now: &StreamInfo) -> Ambiguity {
+        let message = format!("the first record that is left is {}", now.first);
+        told_stream(now, Refusal::new(Code::Unavailable, message))
+    }
+}
+
+/// Whether the incarnation that the look found is gone. Another one may be there by now.
+fn is_replaced(error: &ClientError) -> bool {
+    let code = error.refusal().map(|refusal| refusal.code);
+    code == Some(Code::StreamNotFound)
 }
 
 /// Settings in force, with those that were said laid over them.
@@ -346,11 +427,17 @@ impl Change for Delete {
         &self,
         star: &Star,
         patience: Patience,
-        _: &Self::State,
+        before: &Self::State,
     ) -> Result<(), ClientError> {
         let name = self.name.clone();
+        if before.is_none() {
+            return Err(ClientError::Refused(Refusal::stream_not_found(&name)));
+        }
         let at = name.to_string();
-        let request = Request::DeleteStream { name };
+        let request = Request::DeleteStream {
+            name,
+            stream_id: *before,
+        };
         let sent = star.request_within(patience, &at, request, Repeat::Harmful);
         deleted(sent.await?)
     }

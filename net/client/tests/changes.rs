@@ -116,6 +116,74 @@ async fn settings_and_deletions_are_done_once_whatever_is_lost() {
     assert!(again.is_clean() && code == Some(Code::StreamNotFound));
 }
 
+/// A request that was lost, or came late, did to a stream made anew under the same name what was
+/// meant for the old one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_meant_for_a_stream_does_nothing_to_one_made_anew() {
+    let star = TestStar::start();
+    let (client, name) = with_stream(&star).await;
+    let one = Record::new("one");
+    for loss in [REQUEST, ANSWER] {
+        let change = StreamSettings {
+            policy: Some(ProducerPolicy::Fenced),
+            ..StreamSettings::default()
+        };
+        let lose = || {
+            star.knobs().lose.push_back(loss);
+            star.knobs().remakes_after_loss = true;
+        };
+        let once = client.append_once(
+            name.clone(),
+            std::slice::from_ref(&one),
+            AppendOnce::default(),
+        );
+        once.await.expect("an ack");
+        let old = client.describe_stream(name.clone()).await.expect("there");
+        lose();
+        let trimmed = client
+            .trim(name.clone(), SequenceNumber(1), Conditions::default())
+            .await;
+        assert!(matches!(trimmed, Err(ClientError::Ambiguous(_))));
+        lose();
+        let changed = client.reconfigure_stream(name.clone(), change).await;
+        assert!(matches!(changed, Err(ClientError::Ambiguous(_))));
+        lose();
+        let fenced = fence(&client, &name, "mine").await;
+        assert!(matches!(fenced, Err(ClientError::Ambiguous(_))));
+        lose();
+        let deleted = client.delete_stream(name.clone()).await;
+        deleted.expect("that one is gone");
+        let new = client.describe_stream(name.clone()).await.expect("there");
+        assert!(new.id != old.id && new.first == SequenceNumber(0));
+        assert!(new.fence.is_none());
+    }
+}
+
+/// A trim was given up as ambiguous at once when its answer was lost and it had a condition.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trim_whose_answer_is_lost_is_looked_for() {
+    let star = TestStar::start();
+    let (client, name) = with_stream(&star).await;
+    let records = [Record::new("one"), Record::new("two")];
+    let once = client.append_once(name.clone(), &records, AppendOnce::default());
+    once.await.expect("an ack");
+    let under = Conditions {
+        match_sequence: Some(SequenceNumber(2)),
+        ..Conditions::default()
+    };
+    star.knobs().lose.extend([REQUEST, ANSWER]);
+    let trimmed = client.trim(name.clone(), SequenceNumber(1), Conditions::default());
+    assert_eq!(trimmed.await.expect("trimmed").0, SequenceNumber(1));
+    assert_eq!(star.knobs().changes, 1);
+    star.knobs().lose.push_back(REQUEST);
+    let trimmed = client.trim(name.clone(), SequenceNumber(2), under.clone());
+    assert_eq!(trimmed.await.expect("trimmed").0, SequenceNumber(2));
+    star.knobs().lose.push_back(ANSWER);
+    let trimmed = client.trim(name.clone(), SequenceNumber(2), under).await;
+    let error = trimmed.expect_err("who trimmed is not known");
+    assert!(matches!(error, ClientError::Ambiguous(_)), "{error:?}");
+}
+
 /// A star that lives and does not answer a request: it is taken for lost after the silence.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_without_an_answer_is_asked_anew_after_the_silence() {

@@ -211,6 +211,12 @@ pub(crate) fn conditions(
     })
 }
 
+/// The incarnation that a header names, if one does.
+pub(crate) fn incarnation(headers: &HeaderMap) -> Result<Option<StreamId>, Refused> {
+    let said = text(headers, STREAM_ID)?;
+    said.map(|id| stream_id_of(&id)).transpose()
+}
+
 /// The incarnation of a stream.
 pub(crate) fn stream_id_of(text: &str) -> Result<StreamId, Refused> {
     Ok(StreamId(id_of(text, "stream_id")?))

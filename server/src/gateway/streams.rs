@@ -1,6 +1,6 @@
 //! `/v1/streams/...`: streams, their tails, fences, trims and moves.
 
-use super::append::conditions;
+use super::append::{conditions, incarnation};
 use super::body;
 use super::cores::Cores;
 use super::document::{BucketParam, KeyParam, Problems};
@@ -18,7 +18,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use nova_client::core::listing::{Listing, Round, Unfit};
-use nova_model::names::{BucketName, StreamName};
+use nova_model::names::BucketName;
 use nova_model::request::{self, Answer, Page, StreamInfo};
 use nova_model::settings::StreamSettings;
 use nova_model::{Code, FencingToken, Refusal, SequenceNumber};
@@ -126,6 +126,8 @@ pub(crate) async fn describe_stream(
     params(
         ("bucket" = BucketParam, Path, description = "The bucket"),
         ("key" = KeyParam, Path, description = "The key, percent-encoded as one segment"),
+        ("nova-stream-id" = Option<String>, Header, pattern = "^[0-9a-f]{32}$",
+            description = "The incarnation that the stream must be"),
     ),
     request_body = SettingsShape,
     responses((status = 200, description = "As it is now", body = StreamShape), Problems),
@@ -135,9 +137,11 @@ pub(crate) async fn change_stream(
     StreamTarget(name): StreamTarget,
     request: Request,
 ) -> Result<Json<StreamShape>, Refused> {
+    let stream_id = incarnation(request.headers())?;
     let settings: SettingsShape = form::body(&gateway, request).await?;
     let request = request::Request::ReconfigureStream {
         name: name.clone(),
+        stream_id,
         change: checked(settings)?,
     };
     let (info, _) = stream(gateway.cores.request(&name, request).await?)?;
@@ -152,6 +156,8 @@ pub(crate) async fn change_stream(
     params(
         ("bucket" = BucketParam, Path, description = "The bucket"),
         ("key" = KeyParam, Path, description = "The key, percent-encoded as one segment"),
+        ("nova-stream-id" = Option<String>, Header, pattern = "^[0-9a-f]{32}$",
+            description = "The incarnation that the stream must be"),
     ),
     responses((status = 204, description = "It is gone"), Problems),
 )]
@@ -160,8 +166,12 @@ pub(crate) async fn delete_stream(
     StreamTarget(name): StreamTarget,
     request: Request,
 ) -> Result<StatusCode, Refused> {
+    let stream_id = incarnation(request.headers())?;
     form::no_body(&gateway, request).await?;
-    let request = request::Request::DeleteStream { name: name.clone() };
+    let request = request::Request::DeleteStream {
+        name: name.clone(),
+        stream_id,
+    };
     match gateway.cores.request(&name, request).await? {
         Answer::Deleted => Ok(StatusCode::NO_CONTENT),
         other => Err(unexpected(&other)),
@@ -260,6 +270,8 @@ pub(crate) struct FenceBody {
     params(
         ("bucket" = BucketParam, Path, description = "The bucket"),
         ("key" = KeyParam, Path, description = "The key, percent-encoded as one segment"),
+        ("nova-stream-id" = Option<String>, Header, pattern = "^[0-9a-f]{32}$",
+            description = "The incarnation that the stream must be"),
     ),
     request_body = FenceBody,
     responses((status = 200, description = "It is installed", body = FencedShape), Problems),
@@ -269,10 +281,12 @@ pub(crate) async fn fence(
     StreamTarget(name): StreamTarget,
     request: Request,
 ) -> Result<Json<FencedShape>, Refused> {
+    let stream_id = incarnation(request.headers())?;
     let body: FenceBody = form::body(&gateway, request).await?;
     let token = FencingToken::parse(&body.token).map_err(Refused::from)?;
     let request = request::Request::Fence {
         name: name.clone(),
+        stream_id,
         token,
         conditions: conditions(body.fence.as_deref(), body.match_seq)?,
     };
@@ -307,6 +321,8 @@ pub(crate) struct TrimBody {
     params(
         ("bucket" = BucketParam, Path, description = "The bucket"),
         ("key" = KeyParam, Path, description = "The key, percent-encoded as one segment"),
+        ("nova-stream-id" = Option<String>, Header, pattern = "^[0-9a-f]{32}$",
+            description = "The incarnation that the stream must be"),
     ),
     request_body = TrimBody,
     responses((status = 200, description = "They are forgotten", body = TrimmedShape), Problems),
@@ -316,9 +332,11 @@ pub(crate) async fn trim(
     StreamTarget(name): StreamTarget,
     request: Request,
 ) -> Result<Json<TrimmedShape>, Refused> {
+    let stream_id = incarnation(request.headers())?;
     let body: TrimBody = form::body(&gateway, request).await?;
     let request = request::Request::Trim {
         name: name.clone(),
+        stream_id,
         first: SequenceNumber(body.first.0),
         conditions: conditions(body.fence.as_deref(), body.match_seq)?,
     };

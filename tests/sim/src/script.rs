@@ -13,10 +13,11 @@
 //! ```text
 //! start [cores N] [segment BYTES] [idle US] [recent BYTES] [corrupt yes] [dies CALL]
 //! bucket B [auto] | rebucket B [auto] [fenced|any] | unbucket B | buckets
-//! create S [fenced|any] [exclusive] | set S fenced|any | describe S | delete S | tail S
+//! create S [fenced|any] [exclusive] | set S fenced|any [id N] | describe S | delete S [id N]
+//! tail S
 //! append S WORD... [match N] [token T] [writer W/N]
 //! handoff S CORE | drain CORE|all | undrain CORE|all | rebalance | status
-//! fence S T [token T] [match N] | trim S N | list B [prefix P] [after K] [limit N]
+//! fence S T [token T] [match N] [id N] | trim S N [id N] | list B [prefix P] [after K] [limit N]
 //! session X S [token T] [writer W] | X append WORD... [match N] [number N]
 //! X resume | X close
 //! read S FROM [count N] [bytes N] [until N] [clamp]     FROM: N.., tail-N, time-US
@@ -339,7 +340,7 @@ impl Script {
             Request::CreateStream { name, .. }
             | Request::DescribeStream { name }
             | Request::ReconfigureStream { name, .. }
-            | Request::DeleteStream { name }
+            | Request::DeleteStream { name, .. }
             | Request::CheckTail { name }
             | Request::Fence { name, .. }
             | Request::HandOff { name, .. }

@@ -11,7 +11,7 @@ use nova_model::request::{
 use nova_model::settings::{
     BucketChange, BucketSettings, ProducerPolicy, Retention, StreamSettings,
 };
-use nova_model::{CoreId, StreamName, Timestamp};
+use nova_model::{CoreId, StreamId, StreamName, Timestamp};
 use nova_model::{EncodedBatch, Facts, Record, Refusal, SequenceNumber, StoredBatch};
 use std::collections::BTreeMap;
 
@@ -197,7 +197,7 @@ pub(crate) fn batch(bodies: &[&str]) -> EncodedBatch {
 
 /// Plain words, and the pairs that begin with a word of terms.
 pub(crate) fn terms<'a>(words: &[&'a str]) -> (Vec<&'a str>, BTreeMap<&'a str, &'a str>) {
-    const TERMS: [&str; 4] = ["match", "token", "writer", "number"];
+    const TERMS: [&str; 5] = ["match", "token", "writer", "number", "id"];
     let at = words.iter().position(|word| TERMS.contains(word));
     let (plain, pairs) = words.split_at(at.unwrap_or(words.len()));
     let pairs = pairs.chunks(2).map(|pair| (pair[0], pair[1]));
@@ -212,6 +212,12 @@ pub(crate) fn conditions(terms: &BTreeMap<&str, &str>) -> Conditions {
             .map(|text| FencingToken::parse(text).expect("a good token")),
         match_sequence: terms.get("match").map(|n| SequenceNumber(number(n))),
     }
+}
+
+/// The incarnation among the terms.
+fn stream_id(words: &[&str]) -> Option<StreamId> {
+    let id = terms(words).1.get("id").copied();
+    id.map(|id| StreamId(u128::from(number(id))))
 }
 
 /// A page of a list.
@@ -284,24 +290,28 @@ pub(crate) fn request_of(words: &[&str]) -> Request {
         },
         ["set", name, rest @ ..] => Request::ReconfigureStream {
             name: stream_name(name),
+            stream_id: stream_id(rest),
             change: settings_of(rest),
         },
         ["describe", name] => Request::DescribeStream {
             name: stream_name(name),
         },
-        ["delete", name] => Request::DeleteStream {
+        ["delete", name, rest @ ..] => Request::DeleteStream {
             name: stream_name(name),
+            stream_id: stream_id(rest),
         },
         ["tail", name] => Request::CheckTail {
             name: stream_name(name),
         },
         ["fence", name, token, rest @ ..] => Request::Fence {
             name: stream_name(name),
+            stream_id: stream_id(rest),
             token: FencingToken::parse(token).expect("a good token"),
             conditions: conditions(&terms(rest).1),
         },
         ["trim", name, first, rest @ ..] => Request::Trim {
             name: stream_name(name),
+            stream_id: stream_id(rest),
             first: SequenceNumber(number(first)),
             conditions: conditions(&terms(rest).1),
         },

@@ -412,3 +412,50 @@ fn changes_of_a_buckets_settings_leave_alone_what_they_do_not_say() {
          y refused POLICY_BUSY",
     );
 }
+
+/// What is meant for an incarnation does nothing to another one, which was made under the same name
+/// meanwhile. (In a scenario the number of the act that made a stream is its id.)
+#[test]
+fn a_request_that_names_an_incarnation_leaves_another_one_alone() {
+    check(
+        "start
+         bucket b
+         create b/s any
+         append b/s a
+         set b/s fenced id 2
+         fence b/s t id 2
+         trim b/s 1 id 2
+         delete b/s id 2
+         create b/s any
+         append b/s b
+         set b/s fenced id 2
+         fence b/s t id 2
+         trim b/s 1 id 2
+         delete b/s id 2
+         session x b/s
+         session y b/s
+         describe b/s
+         delete b/s id 8
+         describe b/s",
+        "bucket made
+         stream made 0..0 epoch-1
+         acked 0..1
+         stream there 0..1 epoch-1
+         fenced at 1
+         trimmed to 1
+         deleted
+         stream made 0..0 epoch-2
+         acked 0..1
+         STREAM_NOT_FOUND
+         STREAM_NOT_FOUND
+         STREAM_NOT_FOUND
+         STREAM_NOT_FOUND
+         x open at 1 epoch-2
+         y open at 1 epoch-2
+         stream there 0..1 epoch-2
+         deleted
+         x broken STREAM_NOT_FOUND
+         y broken STREAM_NOT_FOUND
+         STREAM_NOT_FOUND",
+    );
+}

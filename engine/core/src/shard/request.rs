@@ -35,21 +35,25 @@ impl Shard {
                 exclusive,
             } => self.create_stream(now, &name, settings, exclusive, fresh),
             Request::DescribeStream { name } => self.describe_stream(now, &name),
-            Request::ReconfigureStream { name, change } => {
-                self.reconfigure_stream(now, &name, &change)
-            }
-            Request::DeleteStream { name } => self.delete_stream(now, &name),
+            Request::ReconfigureStream {
+                name,
+                stream_id,
+                change,
+            } => self.reconfigure_stream(now, &name, stream_id, &change),
+            Request::DeleteStream { name, stream_id } => self.delete_stream(now, &name, stream_id),
             Request::CheckTail { name } => self.check_tail(now, &name),
             Request::Fence {
                 name,
+                stream_id,
                 token,
                 conditions,
-            } => self.fence(now, &name, token, &conditions),
+            } => self.fence(now, (&name, stream_id), token, &conditions),
             Request::Trim {
                 name,
+                stream_id,
                 first,
                 conditions,
-            } => self.trim(now, &name, first, &conditions),
+            } => self.trim(now, (&name, stream_id), first, &conditions),
             Request::ListStreams {
                 bucket,
                 page,
@@ -93,6 +97,20 @@ impl Shard {
                 Err(at_once(Refusal::bucket_not_found(&name.bucket)))
             }
             Resolved::Absent { ticket, .. } => Err((ticket, Refusal::stream_not_found(name))),
+        }
+    }
+
+    /// A stream that must be there, and be this incarnation if one is named.
+    fn live_as(
+        &mut self,
+        now: Now,
+        name: &StreamName,
+        wanted: Option<StreamId>,
+    ) -> Result<StreamId, (Ticket, Refusal)> {
+        let id = self.live(now, name)?;
+        match wanted.is_none_or(|wanted| wanted == id) {
+            true => Ok(id),
+            false => Err((self.stream(id).last_ticket, Refusal::stream_not_found(name))),
         }
     }
 
@@ -167,9 +185,10 @@ impl Shard {
         &mut self,
         now: Now,
         name: &StreamName,
+        stream_id: Option<StreamId>,
         change: &StreamSettings,
     ) -> Judged {
-        let id = self.live(now, name)?;
+        let id = self.live_as(now, name, stream_id)?;
         self.lead(id);
         let before = self.settings_of(id).policy.value;
         let state = &self.stream(id).assigned;
@@ -194,8 +213,13 @@ impl Shard {
         ))
     }
 
-    fn delete_stream(&mut self, now: Now, name: &StreamName) -> Judged {
-        let id = self.live(now, name)?;
+    fn delete_stream(
+        &mut self,
+        now: Now,
+        name: &StreamName,
+        stream_id: Option<StreamId>,
+    ) -> Judged {
+        let id = self.live_as(now, name, stream_id)?;
         self.lead(id);
         let epoch = self.stream(id).assigned.epoch;
         let ticket = self.commit(id, Entry::Deleted { stream: id, epoch });
@@ -215,11 +239,11 @@ impl Shard {
     fn fence(
         &mut self,
         now: Now,
-        name: &StreamName,
+        (name, stream_id): (&StreamName, Option<StreamId>),
         token: FencingToken,
         conditions: &Conditions,
     ) -> Judged {
-        let id = self.live(now, name)?;
+        let id = self.live_as(now, name, stream_id)?;
         self.check_conditions(id, conditions)?;
         self.lead(id);
         let epoch = self.stream(id).assigned.epoch;
@@ -249,11 +273,11 @@ impl Shard {
     fn trim(
         &mut self,
         now: Now,
-        name: &StreamName,
+        (name, stream_id): (&StreamName, Option<StreamId>),
         first: SequenceNumber,
         conditions: &Conditions,
     ) -> Judged {
-        let id = self.live(now, name)?;
+        let id = self.live_as(now, name, stream_id)?;
         self.check_conditions(id, conditions)?;
         let state = &self.stream(id).assigned;
         let (tail, last_ticket) = (state.tail, self.stream(id).last_ticket);

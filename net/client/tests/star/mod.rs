@@ -61,6 +61,8 @@ pub struct Knobs {
     pub corrupt_from: Option<u64>,
     /// Answer no opening of a read.
     pub opens_no_read: bool,
+    /// Delete all streams after the next loss, and make them anew.
+    pub remakes_after_loss: bool,
     /// Cores that are drained, as told.
     pub drained: Vec<nova_model::CoreId>,
     /// Reads that were asked for.

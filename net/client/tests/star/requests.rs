@@ -63,16 +63,22 @@ impl Served {
                 })
             }
             Request::CheckTail { name } => Ok(Answer::Tail(streams.get(&name)?.tail)),
-            Request::Trim { name, first, .. } => {
+            Request::Trim {
+                name,
+                stream_id,
+                first,
+                ..
+            } => {
                 let stream = streams.get(&name)?;
+                stream.is_meant(&name, stream_id)?;
                 stream.first = first;
                 Ok(Answer::Trimmed {
                     first,
                     tail: stream.tail,
                 })
             }
-            Request::DeleteStream { name } => {
-                streams.get(&name)?;
+            Request::DeleteStream { name, stream_id } => {
+                streams.get(&name)?.is_meant(&name, stream_id)?;
                 streams.streams.remove(&name);
                 drop(streams);
                 self.shared.changed.send_modify(|count| *count += 1);
@@ -95,18 +101,25 @@ impl Served {
     fn change(&self, request: Request) -> Result<Answer, Refusal> {
         let mut streams = self.shared.streams.borrow_mut();
         match request {
-            Request::ReconfigureStream { name, change } => {
+            Request::ReconfigureStream {
+                name,
+                stream_id,
+                change,
+            } => {
                 let stream = streams.get(&name)?;
+                stream.is_meant(&name, stream_id)?;
                 stream.settings = stream.settings.changed_by(&change);
                 let (info, created) = (stream.info(&name), false);
                 Ok(Answer::Stream { info, created })
             }
             Request::Fence {
                 name,
+                stream_id,
                 token,
                 conditions,
             } => {
                 let stream = streams.get(&name)?;
+                stream.is_meant(&name, stream_id)?;
                 stream.conditions(&conditions)?;
                 stream.fence = token;
                 Ok(Answer::Fenced { tail: stream.tail })

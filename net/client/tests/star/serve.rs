@@ -150,6 +150,7 @@ impl Served {
         let is_change = matches!(
             request,
             Request::Fence { .. }
+                | Request::Trim { .. }
                 | Request::ReconfigureStream { .. }
                 | Request::ReconfigureBucket { .. }
                 | Request::DeleteStream { .. }
@@ -161,14 +162,14 @@ impl Served {
         let loss = is_change.then(|| knobs.lose.pop_front()).flatten();
         drop(knobs);
         if loss == Some(false) {
-            self.fence_after_loss();
+            self.interfere_after_loss();
             return false;
         }
         let answer = self.answer(request);
         let changes = u32::from(is_change && answer.is_ok());
         self.shared.knobs.lock().expect("knobs").changes += changes;
         if loss.is_some() {
-            self.fence_after_loss();
+            self.interfere_after_loss();
             return false;
         }
         let mut knobs = self.shared.knobs.lock().expect("knobs");
@@ -183,16 +184,19 @@ impl Served {
         true
     }
 
-    fn fence_after_loss(&self) {
-        let token = self
-            .shared
-            .knobs
-            .lock()
-            .expect("knobs")
-            .fence_after_loss
-            .take();
+    /// Others come in between.
+    fn interfere_after_loss(&self) {
+        let mut knobs = self.shared.knobs.lock().expect("knobs");
+        let token = knobs.fence_after_loss.take();
+        let remakes = std::mem::take(&mut knobs.remakes_after_loss);
+        let mut streams = self.shared.streams.borrow_mut();
+        if remakes {
+            for (name, old) in std::mem::take(&mut streams.streams) {
+                streams.ensure(&name, old.settings);
+            }
+        }
         if let Some(token) = token {
-            for stream in self.shared.streams.borrow_mut().streams.values_mut() {
+            for stream in streams.streams.values_mut() {
                 stream.fence = token.clone();
             }
         }

@@ -79,6 +79,14 @@ impl Stream {
         found.unwrap_or(self.tail.sequence)
     }
 
+    /// Refuses a request that means another incarnation.
+    pub fn is_meant(&self, name: &StreamName, wanted: Option<StreamId>) -> Result<(), Refusal> {
+        match wanted.is_none_or(|wanted| wanted == self.id) {
+            true => Ok(()),
+            false => Err(Refusal::stream_not_found(name)),
+        }
+    }
+
     pub fn conditions(&self, conditions: &Conditions) -> Result<(), Refusal> {
         if conditions
             .fence

@@ -166,7 +166,10 @@ pub(super) async fn remove(
             left = (depth == 0).then_some(known);
             break;
         }
-        let request = request::Request::DeleteStream { name: name.clone() };
+        let request = request::Request::DeleteStream {
+            name: name.clone(),
+            stream_id: Some(known.id),
+        };
         match gateway.cores.request(&name, request).await {
             Ok(_) => {}
             Err(refusal) if refusal.code == Code::StreamNotFound => {}

@@ -267,6 +267,52 @@ fn streams_are_made_told_changed_and_deleted() {
 }
 
 #[test]
+fn a_request_that_names_an_incarnation_does_nothing_to_another_one() {
+    let (_home, _star, http) = star_with_bucket();
+    let target = "/v1/streams/tests/again";
+    let old = http.send("PUT", target, &[], b"").expect(201).json();
+    let old = old["id"].as_str().expect("an id").to_owned();
+    http.send("DELETE", target, &[("nova-stream-id", &old)], b"")
+        .expect(204);
+    let new = http.send("PUT", target, &[], b"").expect(201).json();
+    let new_id = new["id"].as_str().expect("an id").to_owned();
+    let requests = [
+        (
+            "PATCH",
+            target.to_owned(),
+            json!({ "policy": "fenced" }).to_string(),
+        ),
+        (
+            "POST",
+            format!("{target}/fence"),
+            json!({ "token": "t" }).to_string(),
+        ),
+        (
+            "POST",
+            format!("{target}/trim"),
+            json!({ "first": 0 }).to_string(),
+        ),
+        ("DELETE", target.to_owned(), String::new()),
+    ];
+    let send = |(method, target, body): &(&str, String, String), id: &str| {
+        let headers = [("content-type", "application/json"), ("nova-stream-id", id)];
+        http.send(method, target, &headers, body.as_bytes())
+    };
+    for request in &requests {
+        send(request, &old).refused(404, "STREAM_NOT_FOUND");
+        send(request, "x").refused(400, "INVALID");
+    }
+    assert_eq!(
+        http.get(target).expect(200).json()["settings"],
+        new["settings"]
+    );
+    for request in &requests {
+        let status = send(request, &new_id).status;
+        assert!(matches!(status, 200 | 204), "{request:?}: {status}");
+    }
+}
+
+#[test]
 fn streams_are_listed_page_by_page_over_all_cores() {
     let (_home, _star, http) = star_with_bucket();
     for n in 0..12 {

@@ -80,6 +80,7 @@ impl Star {
     pub fn fence(&mut self, token: &str) {
         let fence = Request::Fence {
             name: stream_name(),
+            stream_id: None,
             token: FencingToken::parse(token).expect("legal"),
             conditions: Conditions::default(),
         };

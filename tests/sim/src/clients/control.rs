@@ -161,7 +161,7 @@ impl Control {
         match what {
             What::Append(append) if append.head.writer.is_some() => self.again = Some(append),
             What::Append(append) => around.oracle.refused(&append.records),
-            What::Request(Request::DeleteStream { name }) => {
+            What::Request(Request::DeleteStream { name, .. }) => {
                 around.oracle.history.delete_ended(&name);
             }
             What::Request(_) => {}

@@ -107,6 +107,7 @@ impl EntityBatch {
         }
         let request = Request::Fence {
             name: self.entity.clone(),
+            stream_id: None,
             token: fresh,
             conditions: Conditions::default(),
         };

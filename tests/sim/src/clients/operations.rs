@@ -56,7 +56,7 @@ impl What {
                 Request::CreateStream { name, .. }
                 | Request::DescribeStream { name }
                 | Request::ReconfigureStream { name, .. }
-                | Request::DeleteStream { name }
+                | Request::DeleteStream { name, .. }
                 | Request::CheckTail { name }
                 | Request::Fence { name, .. }
                 | Request::HandOff { name, .. }
@@ -94,9 +94,10 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
         (0..=5, Some(id)) => return append(around, &name, id, stamp),
         (6..=7, Some(id)) if is_stable => trim(around, name, id),
         (8, Some(id)) if is_lasting => fence(around, name, id),
-        (9, Some(_)) if !is_lasting => {
+        (9, Some(id)) if !is_lasting => {
             around.oracle.history.ask_delete(&name);
-            Request::DeleteStream { name }
+            let stream_id = around.rng.chance(50).then_some(id);
+            Request::DeleteStream { name, stream_id }
         }
         (10, Some(_)) if is_lasting => Request::CheckTail { name },
         (11, Some(_)) => Request::DescribeStream { name },
@@ -196,6 +197,7 @@ fn trim(around: &mut Surroundings<'_>, name: StreamName, id: StreamId) -> Reques
     around.oracle.history.ask_trim(id, first);
     Request::Trim {
         name,
+        stream_id: around.rng.chance(50).then_some(id),
         first: SequenceNumber(first),
         conditions: Conditions::default(),
     }
@@ -215,6 +217,7 @@ fn fence(around: &mut Surroundings<'_>, name: StreamName, id: StreamId) -> Reque
     let token = FencingToken::parse(&text).expect("a short token");
     Request::Fence {
         name,
+        stream_id: around.rng.chance(50).then_some(id),
         token,
         conditions,
     }
@@ -266,7 +269,11 @@ fn reconfigure(around: &mut Surroundings<'_>, name: StreamName) -> Request {
         },
         false => settings(around),
     };
-    Request::ReconfigureStream { name, change }
+    Request::ReconfigureStream {
+        name,
+        stream_id: None,
+        change,
+    }
 }
 
 /// Drains and their ends, so that mostly some core is left.
@@ -336,7 +343,7 @@ impl Asked {
             Request::CreateStream { name, settings, .. } => {
                 oracle.create_wanted(name, settings, self.mark);
             }
-            Request::ReconfigureStream { name, change } => {
+            Request::ReconfigureStream { name, change, .. } => {
                 oracle.history.keep_stream(name, change);
                 if let Some((id, _)) = self.known {
                     oracle.change_wanted(id, change, self.mark);
@@ -409,7 +416,9 @@ impl Asked {
             (Request::DeleteBucket { name }, Answer::Deleted) => {
                 oracle.bucket_delete_ended(name, self.mark, true);
             }
-            (Request::DeleteStream { name }, Answer::Deleted) => oracle.deleted(name, self.mark),
+            (Request::DeleteStream { name, .. }, Answer::Deleted) => {
+                oracle.deleted(name, self.mark);
+            }
             (Request::CheckTail { .. }, Answer::Tail(tail)) => {
                 if let Some((id, floor)) = self.known {
                     oracle.tail(id, *tail, floor);
@@ -462,7 +471,7 @@ impl Asked {
         if let (Some(name), Code::StreamNotFound | Code::BucketNotFound) = (name, refusal.code) {
             let is_bound = match &self.what {
                 What::Append(append) => append.head.stream_id.is_some(),
-                What::Request(_) => false,
+                What::Request(request) => is_bound(request),
             };
             if !is_bound {
                 oracle.gone(name, self.mark);
@@ -472,7 +481,9 @@ impl Asked {
             oracle.refusal(id, refusal, self.mark, floor);
         }
         match (&self.what, refusal.code) {
-            (What::Request(Request::DeleteStream { name }), _) => oracle.history.delete_ended(name),
+            (What::Request(Request::DeleteStream { name, .. }), _) => {
+                oracle.history.delete_ended(name);
+            }
             (What::Request(Request::DeleteBucket { name }), _) => {
                 oracle.bucket_delete_ended(name, self.mark, false);
             }
@@ -481,5 +492,16 @@ impl Asked {
             }
             _ => {}
         }
+    }
+}
+
+/// Whether a request is about one incarnation alone.
+fn is_bound(request: &Request) -> bool {
+    match request {
+        Request::DeleteStream { stream_id, .. }
+        | Request::Trim { stream_id, .. }
+        | Request::Fence { stream_id, .. }
+        | Request::ReconfigureStream { stream_id, .. } => stream_id.is_some(),
+        _ => false,
     }
 }
