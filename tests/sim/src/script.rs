@@ -11,7 +11,8 @@
 //!
 //! # Acts
 //! ```text
-//! start [cores N] [segment BYTES] [idle US] [recent BYTES] [corrupt yes] [dies CALL]
+//! start [cores N] [segment BYTES] [idle US] [recent BYTES] [ingress BYTES] [corrupt yes]
+//!   [dies CALL]
 //! bucket B [auto] | rebucket B [auto] [fenced|any] | unbucket B | buckets
 //! create S [fenced|any] [exclusive] | set S fenced|any [id N] | describe S | delete S [id N]
 //! tail S
@@ -24,8 +25,8 @@
 //! follow X S FROM | unfollow X
 //! hold | slow NUMBER (the index of that segment) | go | wait US [TIMES] | crash | power
 //! late FROM TO (mail between these cores) | timely
-//! flip NUMBER BYTE | unindex NUMBER | at CORE ACT | stop
-//! full | space | loaded | segments | fall OPTION VALUE (power cut, and a start with options)
+//! flip NUMBER BYTE | unindex NUMBER | spare NUMBER | at CORE ACT | stop
+//! full | space | loaded | segments | pending | fall OPTION VALUE (power cut, start with options)
 //! ```
 //!
 //! # Invariants
@@ -156,6 +157,16 @@ impl Script {
                 let count = self.disk.segments().count();
                 self.answers.push(format!("{count} segments"));
             }
+            ["pending"] => {
+                let bytes: usize = self.shards.iter().map(Shard::pending_bytes).sum();
+                let ingress = self.plan.ingress_bytes;
+                let is_within = if bytes < ingress { "within" } else { "beyond" };
+                self.answers.push(format!("pending {is_within} {ingress}"));
+            }
+            ["spare", segment] => {
+                let file = self.file(segment);
+                self.disk.leave_old_spare(file);
+            }
             ["flip", segment, byte] => {
                 let file = self.file(segment);
                 self.disk.flip_bit(file, number(byte) as usize, 3);
@@ -204,6 +215,7 @@ impl Script {
                 ["cores", n] => self.plan.cores = number(n) as u16,
                 ["segment", n] => self.plan.segment_bytes = number(n),
                 ["idle", n] => self.plan.idle_us = number(n),
+                ["ingress", n] => self.plan.ingress_bytes = number(n) as usize,
                 ["recent", n] => self.plan.recent_bytes = number(n) as usize,
                 ["dies", call] => self.plan.dies_at_call = Some(number(call)),
                 ["corrupt", yes] => self.plan.allow_corrupt = *yes == "yes",

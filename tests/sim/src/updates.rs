@@ -6,6 +6,7 @@
 //! ```
 //! # Invariants
 //! - Of all contents that were tried under an id one is stored at most, once.
+//! - An update that may be trimmed is not tried again: after that it would be stored anew.
 //!
 //! # Not here
 //! - The processes: [`crate::clients`]. Records at their places: [`crate::oracle`].
@@ -38,12 +39,19 @@ pub struct UpdateFacts {
     open: u64,
     /// Where it is, and when that was told first.
     told: Option<(u64, Mark)>,
+    /// Whether it may be trimmed: nobody tries it any more.
+    is_settled: bool,
 }
 
 impl UpdateFacts {
     /// Whether somebody was told where it is.
     pub fn is_told(&self) -> bool {
         self.told.is_some()
+    }
+
+    /// Whether nobody may try it any more, since it may be trimmed.
+    pub fn is_settled(&self) -> bool {
+        self.is_settled
     }
 }
 
@@ -73,6 +81,7 @@ impl Oracle {
             floor,
             open: 0,
             told: None,
+            is_settled: false,
         });
         UpdateNumber(number)
     }
@@ -153,6 +162,33 @@ impl Oracle {
             format!("{entity}: a conflict of {id:?} with {known:?} at {at}, tried were {rivals:?}")
         });
         self.update_not_applied(tried);
+    }
+
+    /// The first record of an entity that must stay, at most `most`: those before it are updates
+    /// that nobody is trying. Nobody does so from now on, since an update is stored once until it
+    /// is trimmed.
+    pub fn settle_updates(&mut self, stream: StreamId, most: u64) -> u64 {
+        let Some(account) = self.history.accounts.get(&stream) else {
+            return 0;
+        };
+        let mut first = account.first_asked;
+        let mut settled = Vec::new();
+        while first < most
+            && let Some(told) = account.records.get(&first)
+        {
+            if let Some(id) = self.history.sent[told.record.0 as usize].update {
+                let mut same = self.history.updates.iter().filter(|facts| facts.id == id);
+                if same.any(|facts| facts.open > 0) {
+                    break;
+                }
+                settled.push(id);
+            }
+            first += 1;
+        }
+        for facts in &mut self.history.updates {
+            facts.is_settled |= settled.contains(&facts.id);
+        }
+        first
     }
 
     fn found_update(&mut self, stream: StreamId, at: u64, record: RecordId) {

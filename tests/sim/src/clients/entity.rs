@@ -214,6 +214,7 @@ fn draw(around: &mut Surroundings<'_>) -> UpdateNumber {
     let (of, id): (StreamName, UpdateId) = (known.entity.clone(), known.id);
     let is_told = known.is_told();
     match kind {
+        _ if known.is_settled() => around.oracle.new_update(&entity, None),
         0..=24 if !is_told => recent,
         25..=34 if is_told => recent,
         35..=39 => around.oracle.new_update(&of, Some(id)),

@@ -6,8 +6,11 @@ use crate::history::{RecordId, body_of};
 use nova_client::core::BatcherConfig;
 use nova_client::core::fenced::WriteRules;
 use nova_client::core::keyed::KeyedConfig;
-use nova_model::settings::Retention;
-use nova_model::{Record, Timestamp};
+use nova_model::request::{CoreSet, Request};
+use nova_model::settings::{
+    BucketChange, BucketSettings, ProducerPolicy, Retention, StreamSettings, TimestampMode,
+};
+use nova_model::{BucketName, CoreId, Record, Timestamp};
 
 /// The most bytes of a batch of updates: a group must fit a small segment.
 const UPDATES_BYTES_MAX: usize = 12_000;
@@ -99,6 +102,77 @@ pub(super) fn retention(around: &mut Surroundings<'_>) -> Retention {
         _ => Retention {
             age_s: Some(KEPT_MIN + around.rng.below(KEPT_MIN)),
             bytes: (around.rng.chance(50)).then(|| KEPT_MIN + around.rng.below(KEPT_MIN)),
+        },
+    }
+}
+
+pub(super) fn settings(around: &mut Surroundings<'_>) -> StreamSettings {
+    StreamSettings {
+        policy: match around.rng.below(4) {
+            0 => Some(ProducerPolicy::Fenced),
+            1 => Some(ProducerPolicy::Any),
+            _ => None,
+        },
+        timestamps: match around.rng.below(4) {
+            0 => Some(TimestampMode::Arrival),
+            _ => None,
+        },
+        retention: around.rng.chance(30).then(|| retention(around)),
+        timestamps_uncapped: around.rng.chance(10).then(|| around.rng.chance(50)),
+        delete_on_empty_s: around
+            .rng
+            .chance(10)
+            .then(|| KEPT_MIN + around.rng.below(KEPT_MIN)),
+    }
+}
+
+/// Other defaults of the bucket that is never deleted; now and then with a policy.
+pub(super) fn defaults(around: &mut Surroundings<'_>) -> Request {
+    let mut defaults = settings(around);
+    defaults.policy = match around.rng.below(8) {
+        0 => Some(ProducerPolicy::Fenced),
+        1..=4 => Some(ProducerPolicy::Any),
+        _ => None,
+    };
+    Request::ReconfigureBucket {
+        name: around.streams[0].bucket.clone(),
+        change: BucketChange {
+            defaults,
+            create_stream_on_append: around.rng.chance(50).then_some(true),
+            ..BucketChange::default()
+        },
+    }
+}
+
+/// Drains and their ends, so that mostly some core is left.
+pub(super) fn placement(around: &mut Surroundings<'_>) -> Request {
+    let one = CoreSet::One(CoreId(
+        around.rng.below(u64::from(around.cores.max(1))) as u16
+    ));
+    match around.rng.below(20) {
+        0..=7 => Request::Drain { cores: one },
+        8 => Request::Drain {
+            cores: CoreSet::All,
+        },
+        9..=11 => Request::Undrain { cores: one },
+        12..=15 => Request::Undrain {
+            cores: CoreSet::All,
+        },
+        16 => Request::Status,
+        _ => Request::Rebalance,
+    }
+}
+
+pub(super) fn side_bucket(around: &mut Surroundings<'_>) -> Request {
+    let text = format!("side-{}", around.rng.below(3));
+    let name = BucketName::parse(&text).expect("a good name");
+    match around.rng.below(3) {
+        0 => Request::DeleteBucket { name },
+        1 => Request::DescribeBucket { name },
+        _ => Request::CreateBucket {
+            name,
+            settings: BucketSettings::default(),
+            exclusive: false,
         },
     }
 }

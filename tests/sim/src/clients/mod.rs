@@ -58,7 +58,8 @@ pub struct Surroundings<'a> {
     pub streams: &'a [StreamName],
     /// How many of them are never deleted; they come first.
     pub stable: usize,
-    /// How many of them are entities, which are neither deleted nor trimmed; they come last.
+    /// How many of them are entities, which are not deleted, and trimmed as far as their updates
+    /// are done; they come last.
     pub entities: usize,
     /// Whether much is trimmed.
     pub forgets: bool,

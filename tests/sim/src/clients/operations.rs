@@ -5,15 +5,11 @@
 //!   name alone: of the others nobody knows which incarnation an answer without an id meant.
 
 use super::{Surroundings, kinds};
-use crate::expiry::KEPT_MIN;
 use crate::history::{Copies, Mark, RecordId, body_of};
 use crate::sessions::{Leader, Taken};
 use nova_model::condition::{Conditions, FencingToken, WriterStamp};
-use nova_model::names::BucketName;
-use nova_model::request::{Ack, Answer, CoreSet, OneShotAppend, Page, Request};
-use nova_model::settings::{
-    BucketChange, BucketSettings, ProducerPolicy, StreamSettings, TimestampMode,
-};
+use nova_model::request::{Ack, Answer, OneShotAppend, Page, Request};
+use nova_model::settings::{BucketSettings, ProducerPolicy, StreamSettings};
 use nova_model::{
     Code, CoreId, EncodedBatch, Epoch, Record, Refusal, SequenceNumber, StreamId, StreamName,
     WriterId,
@@ -92,7 +88,7 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
     };
     let request = match (drawn, known) {
         (0..=5, Some(id)) => return append(around, &name, id, stamp),
-        (6..=7, Some(id)) if is_stable => trim(around, name, id),
+        (6..=7, Some(id)) if is_lasting => trim(around, name, id),
         (8, Some(id)) if is_lasting => fence(around, name, id),
         (9, Some(id)) if !is_lasting => {
             around.oracle.history.ask_delete(&name);
@@ -110,7 +106,7 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
             },
             known: None,
         },
-        (14, _) => side_bucket(around),
+        (14, _) => kinds::side_bucket(around),
         (15, _) => Request::DescribeStar,
         (16, _) => Request::ListBuckets {
             page: Page {
@@ -118,16 +114,16 @@ pub(super) fn draw(around: &mut Surroundings<'_>, stamp: &mut Option<WriterStamp
                 ..Page::default()
             },
         },
-        (22..=24, _) => placement(around),
+        (22..=24, _) => kinds::placement(around),
         (17, Some(_)) => Request::HandOff {
             name,
             to: CoreId(around.rng.below(3) as u16),
         },
-        (18, _) => defaults(around),
+        (18, _) => kinds::defaults(around),
         (19, Some(_)) => reconfigure(around, name),
         _ => Request::CreateStream {
             name,
-            settings: settings(around),
+            settings: kinds::settings(around),
             exclusive: around.rng.chance(20),
         },
     };
@@ -190,10 +186,13 @@ fn token(around: &mut Surroundings<'_>, id: StreamId) -> Option<FencingToken> {
 fn trim(around: &mut Surroundings<'_>, name: StreamName, id: StreamId) -> Request {
     let tail = around.oracle.history.floor(id);
     // Often all but the last ones, so that segments become free.
-    let first = match around.rng.chance(50) {
+    let mut first = match around.rng.chance(50) {
         true => tail.saturating_sub(around.rng.below(5)),
         false => around.rng.below(tail / 2 + 2),
     };
+    if around.entities().contains(&name) {
+        first = around.oracle.settle_updates(id, first);
+    }
     around.oracle.history.ask_trim(id, first);
     Request::Trim {
         name,
@@ -223,89 +222,18 @@ fn fence(around: &mut Surroundings<'_>, name: StreamName, id: StreamId) -> Reque
     }
 }
 
-fn settings(around: &mut Surroundings<'_>) -> StreamSettings {
-    StreamSettings {
-        policy: match around.rng.below(4) {
-            0 => Some(ProducerPolicy::Fenced),
-            1 => Some(ProducerPolicy::Any),
-            _ => None,
-        },
-        timestamps: match around.rng.below(4) {
-            0 => Some(TimestampMode::Arrival),
-            _ => None,
-        },
-        retention: around.rng.chance(30).then(|| kinds::retention(around)),
-        timestamps_uncapped: around.rng.chance(10).then(|| around.rng.chance(50)),
-        delete_on_empty_s: around
-            .rng
-            .chance(10)
-            .then(|| KEPT_MIN + around.rng.below(KEPT_MIN)),
-    }
-}
-
-/// Other defaults of the bucket that is never deleted; now and then with a policy.
-fn defaults(around: &mut Surroundings<'_>) -> Request {
-    let mut defaults = settings(around);
-    defaults.policy = match around.rng.below(8) {
-        0 => Some(ProducerPolicy::Fenced),
-        1..=4 => Some(ProducerPolicy::Any),
-        _ => None,
-    };
-    Request::ReconfigureBucket {
-        name: around.streams[0].bucket.clone(),
-        change: BucketChange {
-            defaults,
-            create_stream_on_append: around.rng.chance(50).then_some(true),
-            ..BucketChange::default()
-        },
-    }
-}
-
 fn reconfigure(around: &mut Surroundings<'_>, name: StreamName) -> Request {
     let change = match around.rng.chance(30) {
         true => StreamSettings {
             policy: Some(ProducerPolicy::Any),
             ..StreamSettings::default()
         },
-        false => settings(around),
+        false => kinds::settings(around),
     };
     Request::ReconfigureStream {
         name,
         stream_id: None,
         change,
-    }
-}
-
-/// Drains and their ends, so that mostly some core is left.
-fn placement(around: &mut Surroundings<'_>) -> Request {
-    let one = CoreSet::One(CoreId(
-        around.rng.below(u64::from(around.cores.max(1))) as u16
-    ));
-    match around.rng.below(20) {
-        0..=7 => Request::Drain { cores: one },
-        8 => Request::Drain {
-            cores: CoreSet::All,
-        },
-        9..=11 => Request::Undrain { cores: one },
-        12..=15 => Request::Undrain {
-            cores: CoreSet::All,
-        },
-        16 => Request::Status,
-        _ => Request::Rebalance,
-    }
-}
-
-fn side_bucket(around: &mut Surroundings<'_>) -> Request {
-    let text = format!("side-{}", around.rng.below(3));
-    let name = BucketName::parse(&text).expect("a good name");
-    match around.rng.below(3) {
-        0 => Request::DeleteBucket { name },
-        1 => Request::DescribeBucket { name },
-        _ => Request::CreateBucket {
-            name,
-            settings: BucketSettings::default(),
-            exclusive: false,
-        },
     }
 }
 
