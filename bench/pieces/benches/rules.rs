@@ -11,7 +11,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use nova_pieces::pieces;
 
 fn all(criterion: &mut Criterion) {
-    for named in pieces::NAMES {
+    for named in pieces::NAMES.into_iter().chain(pieces::LARGE_NAMES) {
         let mut piece = pieces::make(named).expect("it has a name");
         let (family, name) = named.split_once('/').expect("of a family");
         let mut group = criterion.benchmark_group(family);

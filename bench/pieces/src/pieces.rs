@@ -2,11 +2,11 @@
 
 use crate::samples::{self, LOG, MemoryDisk, STAR};
 use bytes::Bytes;
-use nova_core::index::SealedIndex;
+use nova_core::index::{NameHash, SealedIndex};
 use nova_core::recovery::{RecoveryOptions, recover};
 use nova_core::segment::LogEnd;
 use nova_model::request::{Ack, AppendOpen, AppendOpened, ServerTimes, SessionAppend};
-use nova_model::{EncodedBatch, Epoch, Position, SequenceNumber, StreamId};
+use nova_model::{EncodedBatch, Epoch, Position, SegmentNumber, SequenceNumber, StreamId};
 use nova_proto::client::AppendLane;
 use nova_proto::server::{Input, Lane};
 use std::hint::black_box;
@@ -23,7 +23,7 @@ pub struct Piece {
 }
 
 /// The names of all pieces, `family/name`.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 15] = [
     "batch/encode 1",
     "batch/encode 1000",
     "batch/check 1",
@@ -36,8 +36,13 @@ pub const NAMES: [&str; 13] = [
     "group/build and seal 256 batches of 1",
     "group/build and seal 2 batches of 1000",
     "index/find one of 1000 streams, a record in it",
+    "index/look for a name in 1 segment",
+    "index/look for a name in 100 segments",
     "recovery/scan a segment of 4 MiB",
 ];
+
+/// Pieces that take too long to make for the gate.
+pub const LARGE_NAMES: [&str; 1] = ["index/look for a name in 5000 segments"];
 
 /// Makes the piece of a name.
 pub fn make(name: &str) -> Option<Piece> {
@@ -54,6 +59,9 @@ pub fn make(name: &str) -> Option<Piece> {
         "group/build and seal 256 batches of 1" => seal(256, 1),
         "group/build and seal 2 batches of 1000" => seal(2, 1000),
         "index/find one of 1000 streams, a record in it" => find(),
+        "index/look for a name in 1 segment" => look(1),
+        "index/look for a name in 100 segments" => look(100),
+        "index/look for a name in 5000 segments" => look(5000),
         "recovery/scan a segment of 4 MiB" => scan(),
         _ => return None,
     })
@@ -199,6 +207,32 @@ fn find() -> Piece {
             black_box(run.expect("whole"));
         }),
     }
+}
+
+/// Looks for a name that none of the segments states, each of them with other streams.
+fn look(segments: u64) -> Piece {
+    const STREAMS: u128 = 64;
+    let indexes: Vec<SealedIndex> = (1..=segments)
+        .map(|number| {
+            let first = u128::from(number) * STREAMS;
+            samples::index(SegmentNumber(number), first..first + STREAMS)
+        })
+        .collect();
+    let mut number = 0;
+    let mut run = move || {
+        number = (number + 389) % 1000;
+        let name = samples::stream(u128::MAX - number).name;
+        let hash = NameHash::of(&name);
+        let mut found = indexes.iter().rev().filter_map(|index| {
+            let found = index.find_name(black_box(&name), hash);
+            found.expect("whole")
+        });
+        assert!(black_box(found.next()).is_none());
+    };
+    // The first look-up makes the filters.
+    run();
+    let (bytes, run) = (0, Box::new(run));
+    Piece { bytes, run }
 }
 
 fn scan() -> Piece {

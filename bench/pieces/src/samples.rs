@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use nova_core::disk::{BootDisk, DiskError, LogListing, Mapped, SegmentFile};
 use nova_core::entry::{BatchEntry, Entry};
-use nova_core::index::ActiveIndex;
+use nova_core::index::{ActiveIndex, SealedIndex};
 use nova_core::segment::{GroupBuilder, GroupContext, LogEnd, SealedGroup, SegmentHeader};
 use nova_core::state::StreamState;
 use nova_model::settings::{StreamSettings, TimestampMode};
@@ -15,6 +15,7 @@ use nova_model::{
     Checksum, EncodedBatch, GroupNumber, Incarnation, LogId, Record, SegmentId, SegmentNumber,
     StarId, StoredBatch, StreamId, StreamName, Timestamp,
 };
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The star of all samples.
@@ -150,6 +151,25 @@ pub fn segment(groups: usize, streams: usize, streams_each: usize, of: &EncodedB
         index,
         end,
     }
+}
+
+/// The index of a segment that states these streams and holds nothing of them.
+pub fn index(number: SegmentNumber, streams: Range<u128>) -> SealedIndex {
+    let file = SegmentFile { log: LOG, number };
+    let id = SegmentId {
+        number,
+        ..segment_id()
+    };
+    let mut index = ActiveIndex::new(file, id);
+    let entries: Vec<Entry> = streams.map(|n| introduction(&stream(n))).collect();
+    index.apply_group(4096, 4096, &entries);
+    let end = LogEnd {
+        segment: Some(id),
+        length: 8192,
+        last_group: GroupNumber(1),
+        last_checksum: Checksum(1),
+    };
+    SealedIndex::open(file, Arc::new(index.seal(&end))).expect("just sealed")
 }
 
 /// A log of one segment, in memory.

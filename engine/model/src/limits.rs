@@ -111,6 +111,8 @@ pub const INDEX_GAP_BYTES: u64 = 64 * KIB as u64;
 /// Streams at rest that the index of the segment being written may name, beside twice those in
 /// memory: it is in memory itself, with some 600 bytes for each.
 pub const INDEX_STREAMS_MAX: usize = 16_384;
+/// Bytes of the filter of the names of one sealed index: 12 bits for each of 21,845 names.
+pub const NAME_FILTER_BYTES_MAX: usize = 32 * KIB;
 /// Spare segment files kept for each log.
 pub const SPARE_SEGMENTS_MAX: usize = 4;
 

@@ -153,6 +153,9 @@ async fn what_was_meant_for_a_stream_does_nothing_to_one_made_anew() {
         lose();
         let deleted = client.delete_stream(name.clone()).await;
         deleted.expect("that one is gone");
+        // Where the deletion was done before the loss, nothing was there to be made anew.
+        let made = client.ensure_stream(name.clone(), StreamSettings::default());
+        made.await.expect("a stream");
         let new = client.describe_stream(name.clone()).await.expect("there");
         assert!(new.id != old.id && new.first == SequenceNumber(0));
         assert!(new.fence.is_none());

@@ -9,7 +9,7 @@ use super::holdings::Holding;
 use super::listing::{Listing, Merge};
 use crate::disk::{Mapped, SegmentFile};
 use crate::entry::Entry;
-use crate::index::{ActiveIndex, IndexDamage, Run, SealedIndex};
+use crate::index::{ActiveIndex, IndexDamage, NameHash, Run, SealedIndex};
 use crate::segment::LogEnd;
 use crate::state::StreamState;
 use nova_model::ids::{LogId, SegmentNumber, StreamId};
@@ -124,13 +124,14 @@ impl Indexes {
         let mut best = self.find_in_memory(name);
         // What this start wrote is newer than all that the same log held before; the other logs may
         // hold a newer leadership, or an older one.
+        let hash = NameHash::of(name);
         let mut restated: BTreeSet<LogId> = best.iter().map(|_| self.log).collect();
         let (this_start, earlier) = (self.sealed.iter(), self.at_start.iter());
         for (log, indexes) in this_start.chain(earlier) {
             if restated.contains(log) {
                 continue;
             }
-            let Some(found) = find_newest(indexes.iter(), name)? else {
+            let Some(found) = find_newest(indexes.iter(), name, hash)? else {
                 continue;
             };
             restated.insert(*log);
@@ -424,10 +425,11 @@ impl IndexRef<'_> {
 fn find_newest<'a>(
     indexes: impl DoubleEndedIterator<Item = &'a Arc<SealedIndex>>,
     name: &StreamName,
+    hash: NameHash,
 ) -> Result<Option<Found>, Refusal> {
     for index in indexes.rev() {
         let state = index
-            .find_name(name)
+            .find_name(name, hash)
             .map_err(|e| damaged(index.file(), &e))?;
         if let Some(state) = state {
             let held = index

@@ -10,7 +10,7 @@
 
 use super::indexes::{IndexRef, Indexes};
 use crate::disk::SegmentFile;
-use crate::index::{ActiveIndex, Expiry, SealedIndex};
+use crate::index::{ActiveIndex, Expiry, NameHash, SealedIndex};
 use crate::state::StreamState;
 use nova_model::SequenceNumber;
 use nova_model::ids::{LogId, SegmentNumber, StreamId};
@@ -132,7 +132,8 @@ impl Indexes {
         let in_memory = self.in_memory().filter(|index| index.file() != file);
         let mut in_memory = in_memory.map(|index| index.find_name(name).is_some());
         let sealed = self.all_sealed().filter(|index| index.file() != file);
-        let mut sealed = sealed.map(|index| !matches!(index.find_name(name), Ok(None)));
+        let hash = NameHash::of(name);
+        let mut sealed = sealed.map(|index| !matches!(index.find_name(name, hash), Ok(None)));
         in_memory.any(|is_stated| is_stated) || sealed.any(|is_stated| is_stated)
     }
 

@@ -59,7 +59,8 @@ fn compare(active: &ActiveIndex, sealed: &SealedIndex) {
             );
         }
         if let Some(state) = active.stream(id) {
-            let found = sealed.find_name(&state.name).expect("sound");
+            let hash = NameHash::of(&state.name);
+            let found = sealed.find_name(&state.name, hash).expect("sound");
             assert_eq!(found.as_ref(), active.find_name(&state.name));
         }
     }

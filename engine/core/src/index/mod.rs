@@ -22,9 +22,11 @@
 
 mod active;
 mod archive;
+mod names;
 mod sealed;
 
 pub use active::{ActiveIndex, Misfit};
+pub use names::NameHash;
 pub use sealed::{IndexDamage, SealedIndex};
 
 use nova_model::Timestamp;

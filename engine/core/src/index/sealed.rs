@@ -2,7 +2,7 @@
 //!
 //! Opening one looks at its trailer alone, so that a star with many segments starts quickly. The
 //! first look-up compares the checksum of the whole file, once for all cores. A look-up is a binary
-//! search over rows of one size; only the state of the one stream asked for is built. Among 20,000
+//! search over rows of one size, and by name mostly ends at a filter in memory ([`super::names`]); only the state of the one stream asked for is built. Among 20,000
 //! streams that takes 0.3 us by id and 0.5 us by name, all rows checked, so nothing here is unsafe;
 //! the checksum of their 4 MiB takes 0.4 ms once.
 //!
@@ -17,6 +17,7 @@ use super::archive::{
     ArchivedNameRow, ArchivedReleasedRow, ArchivedRunRow, ArchivedStreamRow, NAME_ROW_BYTES,
     RELEASED_ROW_BYTES, RUN_ROW_BYTES, SPAN_ROW_BYTES, STREAM_ROW_BYTES, TRAILER_BYTES, Trailer,
 };
+use super::names::{NameFilter, NameHash};
 use super::{ArchivedDamagedSpan, DamagedSpan, Expiry, Run};
 use crate::disk::{Mapped, SegmentFile};
 use crate::released::{NumberRange, Released};
@@ -70,6 +71,8 @@ pub struct SealedIndex {
     mapped: Mapped,
     trailer: Trailer,
     verdict: OnceLock<Result<(), IndexDamage>>,
+    /// The filter of its names, from the first look-up by name on; only of a sound index.
+    names: OnceLock<NameFilter>,
 }
 
 impl fmt::Debug for SealedIndex {
@@ -91,6 +94,7 @@ impl SealedIndex {
             mapped,
             trailer,
             verdict: OnceLock::new(),
+            names: OnceLock::new(),
         })
     }
 
@@ -141,9 +145,16 @@ impl SealedIndex {
         Ok(ids)
     }
 
-    /// State of the stream of that name, also if it is deleted.
-    pub fn find_name(&self, name: &StreamName) -> Result<Option<StreamState>, IndexDamage> {
-        self.verify()?;
+    /// State of the stream of that name, also if it is deleted. `hash` is that of the name: who asks
+    /// many indexes makes it once.
+    pub fn find_name(
+        &self,
+        name: &StreamName,
+        hash: NameHash,
+    ) -> Result<Option<StreamState>, IndexDamage> {
+        if !self.name_filter()?.may_hold(hash) {
+            return Ok(None);
+        }
         let wanted = (
             name.bucket.as_str().as_bytes(),
             name.key.as_str().as_bytes(),
@@ -153,6 +164,24 @@ impl SealedIndex {
             return Ok(None);
         }
         self.state(self.named_row(at)?).map(Some)
+    }
+
+    fn name_filter(&self) -> Result<&NameFilter, IndexDamage> {
+        if let Some(known) = self.names.get() {
+            return Ok(known);
+        }
+        self.verify()?;
+        Ok(self.names.get_or_init(|| {
+            let mut filter = NameFilter::with_room(self.name_count());
+            for n in 0..self.name_count() {
+                match self.named_row(n).and_then(|row| self.name(row)) {
+                    Ok((bucket, key)) => filter.add(NameHash::of_parts(bucket, key)),
+                    // Whoever looks comes upon the damage.
+                    Err(_) => return NameFilter::unknowing(),
+                }
+            }
+            filter
+        }))
     }
 
     /// Whether the segment holds records of the stream.

@@ -35,6 +35,8 @@ use nova_model::settings::EffectiveSettings;
 use nova_model::{Instant, Now, Timestamp};
 
 const SECOND_US: u64 = 1_000_000;
+/// A search by name asks the filter of each index in turn, and this many in the time of one look.
+const FILTERS_A_LOOK: usize = 32;
 
 /// How far retention has come.
 #[derive(Default)]
@@ -187,7 +189,7 @@ impl Shard {
         if !is_asked || self.streams.find(&state.name).is_some() || !self.is_here(&state.name) {
             return;
         }
-        *steps = steps.saturating_sub(self.indexes.depth());
+        *steps = steps.saturating_sub(self.indexes.depth().div_ceil(FILTERS_A_LOOK));
         if let Ok(Some(found)) = self.indexes.find(&state.name)
             && (found.state.id, found.stated_in) == (state.id, file)
         {
