@@ -62,6 +62,9 @@ pub fn make(name: &str) -> Option<Piece> {
         "index/look for a name in 1 segment" => look(1),
         "index/look for a name in 100 segments" => look(100),
         "index/look for a name in 5000 segments" => look(5000),
+        "rows 1" => rows(1),
+        "rows 100" => rows(100),
+        "rows 5000" => rows(5000),
         "recovery/scan a segment of 4 MiB" => scan(),
         _ => return None,
     })
@@ -230,6 +233,29 @@ fn look(segments: u64) -> Piece {
         assert!(black_box(found.next()).is_none());
     };
     // The first look-up makes the filters.
+    run();
+    let (bytes, run) = (0, Box::new(run));
+    Piece { bytes, run }
+}
+
+fn rows(segments: u64) -> Piece {
+    const STREAMS: u128 = 64;
+    let indexes: Vec<SealedIndex> = (1..=segments)
+        .map(|number| {
+            let first = u128::from(number) * STREAMS;
+            samples::index(SegmentNumber(number), first..first + STREAMS)
+        })
+        .collect();
+    let mut number = 0;
+    let mut run = move || {
+        number = (number + 389) % 1000;
+        let name = samples::stream(u128::MAX - number).name;
+        let mut found = indexes.iter().rev().filter_map(|index| {
+            let found = index.names_after(black_box(&name.bucket), name.key.as_str(), "");
+            found.expect("whole").next()
+        });
+        assert!(black_box(found.next()).is_none());
+    };
     run();
     let (bytes, run) = (0, Box::new(run));
     Piece { bytes, run }
