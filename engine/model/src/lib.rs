@@ -21,6 +21,7 @@ pub mod cursor;
 pub mod error;
 pub mod ids;
 pub mod limits;
+pub mod list;
 pub mod names;
 pub mod placement;
 pub mod position;

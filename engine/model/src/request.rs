@@ -14,8 +14,8 @@
 
 use crate::condition::{Conditions, FencingToken, WriterStamp};
 use crate::error::Refusal;
-use crate::ids::{CoreId, Epoch, Incarnation, StreamId, WriterId};
-use crate::limits::{LIST_LIMIT_MAX, STREAM_KEY_BYTES_MAX};
+use crate::ids::{CoreId, Epoch, StreamId, WriterId};
+pub use crate::list::{Arrivals, Page};
 use crate::names::{BucketName, StreamName};
 use crate::position::{Position, SequenceNumber};
 use crate::settings::{BucketChange, BucketSettings, EffectiveSettings, StreamSettings};
@@ -147,35 +147,6 @@ pub struct ReadOpened {
     pub start: SequenceNumber,
     /// The committed tail.
     pub tail: Position,
-}
-
-/// A page of a list: names after `start_after` that begin with `prefix`, in byte order.
-#[derive(Archive, Serialize, Deserialize, Debug, Clone, PartialEq, Eq, Default)]
-pub struct Page {
-    /// What the names begin with; empty for all.
-    pub prefix: String,
-    /// Names after this one only; empty for the start.
-    pub start_after: String,
-    /// At most this many, 1 to 1,000.
-    pub limit: u32,
-}
-
-impl Page {
-    fn check(&self) -> Result<(), Refusal> {
-        let most = STREAM_KEY_BYTES_MAX as u64;
-        for (field, text) in [("prefix", &self.prefix), ("start_after", &self.start_after)] {
-            if text.len() > STREAM_KEY_BYTES_MAX {
-                let message = format!("{field} has at most {most} bytes, not {}", text.len());
-                return Err(Refusal::invalid(field, Some(most), message));
-            }
-        }
-        if self.limit == 0 || self.limit as usize > LIST_LIMIT_MAX {
-            let most = LIST_LIMIT_MAX as u64;
-            let message = format!("limit is 1 to {most}, not {}", self.limit);
-            return Err(Refusal::invalid("limit", Some(most), message));
-        }
-        Ok(())
-    }
 }
 
 /// A request with one answer. Answers may come in another order than the requests.
@@ -395,15 +366,6 @@ fn check_conditions(conditions: &Conditions) -> Result<(), Refusal> {
         .fence
         .as_ref()
         .map_or(Ok(()), FencingToken::check)
-}
-
-/// Counts how often a core may have begun to speak for a stream of a bucket that was there before.
-#[derive(Archive, Serialize, Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrivals {
-    /// The start of the star that counts.
-    pub incarnation: Incarnation,
-    /// Grows with each.
-    pub count: u64,
 }
 
 /// A bucket as it is.

@@ -197,9 +197,9 @@ impl Client {
         carry_out(&self.star, &Delete { name }).await
     }
 
-    /// Lists the streams of a bucket: every core is asked for the page, and again while streams move
-    /// from core to core ([`crate::core::listing`]). Every stream that was there from the call to
-    /// its answer is in it, once.
+    /// Lists the streams of a bucket: every core is asked for the page, and again while streams
+    /// move from core to core ([`crate::core::listing`]). Every stream that was there from the call
+    /// to its answer is in it, once.
     pub async fn list_streams(
         &self,
         bucket: BucketName,

@@ -463,7 +463,7 @@ fn a_request_that_names_an_incarnation_leaves_another_one_alone() {
 /// bytes were pending where 16 KiB are allowed. The simulator saw it with seed 202, on a full disk.
 #[test]
 fn a_log_that_waits_for_the_disk_gathers_no_statements() {
-    let mut script = "start cores 2 ingress 16384
+    let mut script = "start cores 2 ingress 65536
          bucket b auto
          at 0 append b/s0 a
          at 0 handoff b/s0 1
@@ -475,14 +475,14 @@ fn a_log_that_waits_for_the_disk_gathers_no_statements() {
     }
     script += "power
          hold
-         wait 1000000 100
+         wait 1000000 1000
          pending
          go
          wait 1000000 12
          pending
          segments";
     let answers = nova_sim::script::Script::play(&script);
-    let bounded = "pending within 16384";
+    let bounded = "pending within 65536";
     assert_eq!(
         answers[answers.len() - 3..],
         [bounded, bounded, "2 segments"]

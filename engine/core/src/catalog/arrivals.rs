@@ -1,8 +1,8 @@
 //! How often a core may have begun to speak for streams that were there before, by bucket.
 //!
-//! Whoever lists the streams of a bucket asks every core. A core that has had no arrival between two
-//! answers speaks for no stream at the second one that it did not speak for at the first one, but
-//! for new ones.
+//! Whoever lists the streams of a bucket asks every core. A core that has had no arrival between
+//! two answers speaks for no stream at the second one that it did not speak for at the first one,
+//! but for new ones.
 //!
 //! # Invariants
 //! - A count never shrinks while its bucket is there.

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 const ROUND_KEYS_MIN: usize = 64;
 
 impl Shard {
-    /// The live streams of a bucket that are here, led or at rest, as they are durable, and how many
-    /// may have come so far. Refused while one of them is on its way from one core to another, or
-    /// gets another home: nobody could tell it.
+    /// The live streams of a bucket that are here, led or at rest, as they are durable, and how
+    /// many may have come so far. Refused while one of them is on its way from one core to another,
+    /// or gets another home: nobody could tell it.
     pub(super) fn list_streams(
         &self,
         bucket: &BucketName,

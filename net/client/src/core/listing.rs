@@ -1,8 +1,8 @@
 //! A page of a list of streams out of the answers of all cores of a star, exact while streams move.
 //!
-//! Each core lists the streams that it speaks for. They answer one after the other, so a stream that
-//! moves meanwhile may be in both answers, or in neither. So each answer carries the arrivals of its
-//! core, and the cores are asked again until none has had one since its page:
+//! Each core lists the streams that it speaks for. They answer one after the other, so a stream
+//! that moves meanwhile may be in both answers, or in neither. So each answer carries the arrivals
+//! of its core, and the cores are asked again until none has had one since its page:
 //! ```text
 //!   first round     all cores ------------------> pages, each with the arrivals so far
 //!   further rounds  all cores, with arrivals ---> as before, or another page

@@ -63,6 +63,23 @@ impl Served {
                 })
             }
             Request::CheckTail { name } => Ok(Answer::Tail(streams.get(&name)?.tail)),
+            Request::DescribeStream { name } => {
+                let info = streams.get(&name)?.info(&name);
+                Ok(Answer::Stream {
+                    info,
+                    created: false,
+                })
+            }
+            other => {
+                drop(streams);
+                self.change(other)
+            }
+        }
+    }
+
+    fn change(&self, request: Request) -> Result<Answer, Refusal> {
+        let mut streams = self.shared.streams.borrow_mut();
+        match request {
             Request::Trim {
                 name,
                 stream_id,
@@ -84,23 +101,6 @@ impl Served {
                 self.shared.changed.send_modify(|count| *count += 1);
                 Ok(Answer::Deleted)
             }
-            Request::DescribeStream { name } => {
-                let info = streams.get(&name)?.info(&name);
-                Ok(Answer::Stream {
-                    info,
-                    created: false,
-                })
-            }
-            other => {
-                drop(streams);
-                self.change(other)
-            }
-        }
-    }
-
-    fn change(&self, request: Request) -> Result<Answer, Refusal> {
-        let mut streams = self.shared.streams.borrow_mut();
-        match request {
             Request::ReconfigureStream {
                 name,
                 stream_id,
