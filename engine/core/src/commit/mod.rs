@@ -248,6 +248,14 @@ impl LogWriter {
                 .is_none_or(|slot| !slot.has_room(reserve))
     }
 
+    /// Whether what was pushed waits for a file that could not be made, and for nothing else.
+    pub(crate) fn is_stuck(&self) -> bool {
+        (self.no_space || self.no_descriptor)
+            && (self.roll_wanted || self.active.is_none())
+            && self.next.is_none()
+            && self.in_flight.is_none()
+    }
+
     /// Whether the last file for a segment could not be made for want of a descriptor.
     pub(crate) fn lacks_descriptors(&self) -> bool {
         self.no_descriptor

@@ -15,6 +15,7 @@ mod examples;
 mod fencing;
 mod forget;
 mod full_disk;
+mod full_stop;
 mod http;
 mod http_bad_input;
 mod http_durable;
