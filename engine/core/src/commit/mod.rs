@@ -21,10 +21,11 @@
 
 mod assemble;
 pub mod gate;
+mod room;
 pub(crate) mod slot;
 
 use crate::config::ShardConfig;
-use crate::disk::{DiskError, DiskFailure, DiskOp, DiskResult, OpToken, SegmentFile};
+use crate::disk::{DiskError, DiskOp, DiskResult, OpToken, SegmentFile};
 use crate::entry::Entry;
 use crate::planted::PlantedBug;
 use crate::segment::{GroupContext, LogEnd, SegmentHeader};
@@ -32,7 +33,7 @@ pub(crate) use assemble::Statements;
 use assemble::{OpenGroup, assemble, entry_bytes_most};
 use gate::Ticket;
 use nova_model::ids::SegmentNumber;
-use nova_model::limits::{BLOCK_BYTES, GROUP_BYTES_MAX, GROUP_ENTRIES_MAX, GROUP_TARGET_BYTES};
+use nova_model::limits::{BLOCK_BYTES, GROUP_ENTRIES_MAX, GROUP_TARGET_BYTES};
 use nova_model::{Instant, SegmentId};
 use slot::{BULK_BYTES, Phase, Slot};
 use std::collections::{BTreeMap, VecDeque};
@@ -221,11 +222,6 @@ impl LogWriter {
         self.roll_wanted || self.roll_soon
     }
 
-    /// Whether no file could be made for the next segment.
-    pub(crate) fn has_no_space(&self) -> bool {
-        self.no_space
-    }
-
     /// Bytes of groups in the segment being written.
     pub(crate) fn active_bytes(&self) -> u64 {
         self.active.as_ref().map_or(0, |slot| slot.offset)
@@ -234,31 +230,6 @@ impl LogWriter {
     /// Bytes pushed and not yet durable.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.pending_bytes
-    }
-
-    /// Whether a further append might not find space: no file could be made for the next segment
-    /// and the rest of this one is reserved for what was admitted.
-    pub(crate) fn is_full(&self) -> bool {
-        let reserve = (self.pending_bytes + 2 * GROUP_BYTES_MAX) as u64;
-        (self.no_space || self.no_descriptor)
-            && self
-                .active
-                .as_ref()
-                .filter(|_| !self.roll_wanted)
-                .is_none_or(|slot| !slot.has_room(reserve))
-    }
-
-    /// Whether what was pushed waits for a file that could not be made, and for nothing else.
-    pub(crate) fn is_stuck(&self) -> bool {
-        (self.no_space || self.no_descriptor)
-            && (self.roll_wanted || self.active.is_none())
-            && self.next.is_none()
-            && self.in_flight.is_none()
-    }
-
-    /// Whether the last file for a segment could not be made for want of a descriptor.
-    pub(crate) fn lacks_descriptors(&self) -> bool {
-        self.no_descriptor
     }
 
     /// When to ask again for an operation.
@@ -449,37 +420,6 @@ impl LogWriter {
                 None
             }
             (LogOp::Create, _) => unreachable!("a driver answers a creation with its result"),
-        }
-    }
-
-    fn create_failed(&mut self, now: Instant, error: DiskError) -> Option<LogEvent> {
-        let slot = self.next.take().expect("it was being made");
-        self.next_number = slot.file.number;
-        match error.failure {
-            DiskFailure::NoDescriptor => {
-                self.no_descriptor = true;
-                self.create_retry = Some(now.plus_us(CREATE_RETRY_US));
-                None
-            }
-            DiskFailure::NoSpace => {
-                self.no_descriptor = false;
-                self.no_space = true;
-                let smaller = FIRST_SEGMENT_BYTES_SMALL
-                    .into_iter()
-                    .find(|bytes| *bytes < self.create_bytes);
-                match smaller {
-                    Some(bytes) if self.active.is_none() => self.create_bytes = bytes,
-                    _ => {
-                        self.create_bytes = self.segment_bytes;
-                        self.create_retry = Some(now.plus_us(CREATE_RETRY_US));
-                    }
-                }
-                None
-            }
-            DiskFailure::NotFound | DiskFailure::Short | DiskFailure::Locked | DiskFailure::Io => {
-                self.poisoned = true;
-                Some(LogEvent::Fatal(error))
-            }
         }
     }
 

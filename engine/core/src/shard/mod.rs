@@ -202,8 +202,8 @@ impl Shard {
             && self.gate.held() < PENDING_ANSWERS_MAX
     }
 
-    /// Whether all that was admitted is durable and answered, and every event taken. A stop does not
-    /// wait for space: what then has no place on the disk is never answered.
+    /// Whether all that was admitted is durable and answered, and every event taken. A stop does
+    /// not wait for space: what then has no place on the disk is never answered.
     pub fn is_settled(&self) -> bool {
         let is_answered = self.log.pending_bytes() == 0 && self.gate.held() == 0;
         let is_given_up = self.is_stopping && self.log.is_stuck();

@@ -14,7 +14,7 @@ use nova_e2e::process::PATIENCE;
 use nova_e2e::small_disk::{Kind, SmallDisk};
 use std::collections::VecDeque;
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::JoinSet;
 
 const MIB: u64 = 1 << 20;
@@ -27,6 +27,9 @@ const IN_FLIGHT: usize = 256;
 /// Acks before the disk is taken.
 const ACKS_BEFORE: usize = 64;
 
+/// Acks that nobody has looked at: more records than the disk has room for.
+const ACKS_MAX: usize = (IMAGE_BYTES as usize) / RECORD_BYTES;
+
 /// A record's producer and its number there, and where it was acked.
 type Acked = (u64, u64, u64);
 
@@ -37,7 +40,7 @@ fn body(producer: u64, number: u64) -> Vec<u8> {
 }
 
 /// Appends until there is an error, and tells of every ack.
-async fn produce(client: Client, stream: StreamName, id: u64, acks: UnboundedSender<Acked>) {
+async fn produce(client: Client, stream: StreamName, id: u64, acks: Sender<Acked>) {
     let producer = client.producer(stream, ProducerConfig::default());
     let producer = producer.expect("legal settings");
     let mut waiting: VecDeque<(u64, Ticket)> = VecDeque::new();
@@ -54,11 +57,11 @@ async fn produce(client: Client, stream: StreamName, id: u64, acks: UnboundedSen
             continue;
         };
         let Ok(appended) = ticket.await else { break };
-        let _test_is_over = acks.send((id, number, appended.start.sequence.0));
+        let _test_is_over = acks.send((id, number, appended.start.sequence.0)).await;
     }
     for (number, ticket) in waiting {
         if let Ok(appended) = ticket.await {
-            let _test_is_over = acks.send((id, number, appended.start.sequence.0));
+            let _test_is_over = acks.send((id, number, appended.start.sequence.0)).await;
         }
     }
 }
@@ -99,7 +102,7 @@ async fn a_star_ends_though_what_it_admitted_has_no_place() {
     make_stream(&client, "asked").await;
     let written = make_stream(&client, "written").await;
 
-    let (acks, mut acked_by) = unbounded_channel();
+    let (acks, mut acked_by) = channel(ACKS_MAX);
     let mut producers = JoinSet::new();
     for id in 0..4 {
         producers.spawn(produce(client.clone(), written.clone(), id, acks.clone()));
