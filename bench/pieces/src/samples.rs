@@ -4,7 +4,7 @@
 //! - All of it is legal: the same code that a star runs would take it.
 
 use bytes::Bytes;
-use nova_core::disk::{BootDisk, DiskError, LogListing, Mapped, SegmentFile};
+use nova_core::disk::{BootDisk, DiskError, ListedSegment, LogListing, Mapped, SegmentFile};
 use nova_core::entry::{BatchEntry, Entry};
 use nova_core::index::{ActiveIndex, SealedIndex};
 use nova_core::segment::{GroupBuilder, GroupContext, LogEnd, SealedGroup, SegmentHeader};
@@ -12,7 +12,7 @@ use nova_core::state::StreamState;
 use nova_model::settings::{StreamSettings, TimestampMode};
 use nova_model::stored::Stamping;
 use nova_model::{
-    Checksum, EncodedBatch, GroupNumber, Incarnation, LogId, Record, SegmentId, SegmentNumber,
+    Checksum, EncodedBatch, Generation, GroupNumber, Incarnation, LogId, Record, SegmentId, SegmentNumber,
     StarId, StoredBatch, StreamId, StreamName, Timestamp,
 };
 use std::ops::Range;
@@ -40,6 +40,7 @@ pub fn segment_id() -> SegmentId {
         log: LOG,
         incarnation: Incarnation(1),
         number: NUMBER,
+        generation: Generation(0),
     }
 }
 
@@ -119,6 +120,7 @@ pub fn segment(groups: usize, streams: usize, streams_each: usize, of: &EncodedB
         file_length: 256 << 20,
         closed: false,
         predecessor: None,
+        rewritten: None,
     };
     let mut states: Vec<StreamState> = (0..streams as u128).map(|n| stream(n + 1)).collect();
     let mut bytes = header.encode().to_vec();
@@ -181,9 +183,17 @@ pub struct MemoryDisk {
 impl BootDisk for MemoryDisk {
     fn list(&mut self, _log: LogId) -> Result<LogListing, DiskError> {
         Ok(LogListing {
-            segments: vec![(NUMBER, self.bytes.len() as u64)],
+            segments: vec![ListedSegment {
+                number: NUMBER,
+                generation: Generation(0),
+                size: self.bytes.len() as u64,
+            }],
             indexes: Vec::new(),
         })
+    }
+
+    fn choose(&mut self, _file: SegmentFile, _of: Generation) -> Result<(), DiskError> {
+        Ok(())
     }
 
     fn lock(&mut self, _file: SegmentFile) -> Result<(), DiskError> {

@@ -15,12 +15,13 @@
 //! - Operations are independent: the driver may run them in any order and at once. The shard never
 //!   has two writes in flight that overlap.
 //! - After a failed [`DiskOp::Write`] the shard sends nothing more to that segment.
+//! - A generation of a segment has its name only once all of it is durable, and its index before.
 //!
 //! # Not here
 //! - How it is done: `nova-disk` for real files, `tests/sim` for simulated ones.
 
 use bytes::Bytes;
-use nova_model::{LogId, SegmentNumber};
+use nova_model::{Generation, LogId, SegmentNumber};
 use rkyv::{Archive, Deserialize, Serialize};
 use std::fmt;
 use std::ops::Deref;
@@ -86,6 +87,8 @@ pub enum DiskOp {
     Read {
         /// The file.
         file: SegmentFile,
+        /// Which of its generations.
+        generation: Generation,
         /// Where, a multiple of the block.
         offset: u64,
         /// How many bytes, a multiple of the block.
@@ -103,11 +106,48 @@ pub enum DiskOp {
     Recycle {
         /// The file.
         file: SegmentFile,
+        /// Which of its generations; one that was rewritten makes no spare file.
+        generation: Generation,
     },
     /// The segment will be recycled by its own core: no handle stays open on it here.
     LetGo {
         /// The file.
         file: SegmentFile,
+        /// Which of its generations.
+        generation: Generation,
+    },
+    /// Write `parts` and zeros up to `length` at `offset` of the draft of a generation, which is
+    /// made if it is not there. In the background; durable when it completes.
+    WriteDraft {
+        /// The file.
+        file: SegmentFile,
+        /// The generation that it is to be.
+        generation: Generation,
+        /// Where, a multiple of the block.
+        offset: u64,
+        /// The pieces in their order.
+        parts: Vec<Bytes>,
+        /// How long it is with padding, a multiple of the block.
+        length: usize,
+    },
+    /// The draft is whole: cut it to `length`, store its index, then give it its name. Durable, and
+    /// the index mapped, when it completes. The older generation stays beside it.
+    PlaceDraft {
+        /// The file.
+        file: SegmentFile,
+        /// The generation that it is from then on.
+        generation: Generation,
+        /// Bytes that stay, a multiple of the block.
+        length: u64,
+        /// The bytes of its index.
+        index: Bytes,
+    },
+    /// The draft is given up; it is no failure if there is none.
+    DropDraft {
+        /// The file.
+        file: SegmentFile,
+        /// The generation that it was to be.
+        generation: Generation,
     },
     /// Tell how much space is free for this log.
     Space {
@@ -137,7 +177,7 @@ pub enum DiskResult {
     Read(Bytes),
     /// The index is stored; its bytes, mapped.
     Mapped(Mapped),
-    /// It is done: the segment is finished, recycled, or let go.
+    /// It is done: the segment is finished, recycled, or let go, or its draft given up.
     Finished,
     /// What space there is.
     Space {
@@ -153,7 +193,7 @@ pub enum DiskResult {
 /// What kind of failure a disk operation met; what the shard does depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskFailure {
-    /// No space is left. Met only by `CreateSegment`, since everything else has its space.
+    /// No space is left. Met only by `CreateSegment`, by drafts and by indexes.
     NoSpace,
     /// No file descriptor is left.
     NoDescriptor,
@@ -185,19 +225,34 @@ pub struct DiskError {
     pub message: String,
 }
 
+/// A segment's file in a log's directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListedSegment {
+    /// The segment's number.
+    pub number: SegmentNumber,
+    /// Which of its generations.
+    pub generation: Generation,
+    /// Size of the file in bytes.
+    pub size: u64,
+}
+
 /// What recovery finds in a log's directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogListing {
-    /// Segments with the size of their files, by ascending number.
-    pub segments: Vec<(SegmentNumber, u64)>,
-    /// Numbers for which an index file exists, ascending.
-    pub indexes: Vec<SegmentNumber>,
+    /// Segments, ascending; those of one number by generation.
+    pub segments: Vec<ListedSegment>,
+    /// Numbers and generations for which an index file exists, ascending.
+    pub indexes: Vec<(SegmentNumber, Generation)>,
 }
 
 /// Storage as recovery uses it: blocking, one call after the other.
 pub trait BootDisk {
-    /// Lists the segments and indexes of a log; makes its directory if it is not there.
+    /// Lists the segments and indexes of a log; makes its directory if it is not there, and removes
+    /// drafts.
     fn list(&mut self, log: LogId) -> Result<LogListing, DiskError>;
+    /// This generation of a segment counts: all calls are about it from now on (about the one that
+    /// was written first, before), and the others go with their indexes, durably.
+    fn choose(&mut self, file: SegmentFile, generation: Generation) -> Result<(), DiskError>;
     /// Waits, within the driver's patience, until no process holds the segment's lock, and holds it
     /// from then on. Afterwards no write of an earlier process can land any more.
     fn lock(&mut self, file: SegmentFile) -> Result<(), DiskError>;

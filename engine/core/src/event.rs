@@ -11,7 +11,7 @@ use nova_model::ids::{Epoch, StreamId};
 use nova_model::names::{BucketName, StreamName};
 use nova_model::position::SequenceNumber;
 use nova_model::request::{Ack, Answer, AppendOpened, BucketInfo, CoreStatus, ReadOpened};
-use nova_model::{CoreId, Position, Refusal, StoredBatch};
+use nova_model::{CoreId, Generation, Position, Refusal, StoredBatch};
 
 /// An append session, named by the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,6 +76,18 @@ pub enum Event {
     IndexNotStored(SegmentFile, DiskError),
     /// A segment that nobody needs could not be recycled; another try or the next start does it.
     NotRecycled(SegmentFile, DiskError),
+    /// A segment that was mostly dead is rewritten; the space of the generation before is given back
+    /// as soon as no core uses it.
+    Rewritten {
+        /// Its file.
+        file: SegmentFile,
+        /// Bytes that it had.
+        before: u64,
+        /// Bytes that it has.
+        after: u64,
+    },
+    /// A segment that is mostly dead could not be rewritten, and why; it stays as it is.
+    NotRewritten(SegmentFile, String),
 }
 
 /// What the cores of a star tell each other.
@@ -133,11 +145,23 @@ pub enum PeerMessage {
     Released {
         /// Its file.
         file: SegmentFile,
+        /// Its generation.
+        generation: Generation,
     },
-    /// The sender uses a released segment no more.
+    /// The sender uses a segment's generation no more, which was released or replaced.
     LetGo {
         /// Its file.
         file: SegmentFile,
+        /// The generation.
+        generation: Generation,
+    },
+    /// A segment is rewritten: use the generation of this index, and close what is open of the one
+    /// before.
+    Rewritten {
+        /// The index.
+        index: SharedIndex,
+        /// The generation before.
+        replaced: Generation,
     },
     /// A stream at rest whose home the receiver is, as it was when this was sent, is stated last in
     /// a segment of the sender that could go but for that: state it anew.

@@ -35,6 +35,7 @@ mod reader;
 mod rebalance;
 pub mod recovery;
 pub mod released;
+mod rewrite;
 pub mod segment;
 mod shard;
 pub mod state;

@@ -44,6 +44,12 @@ pub enum PlantedBug {
     NotStatedAnew,
     /// A core does not count the streams that come to it.
     ArrivalsNotCounted,
+    /// Recovery takes the oldest generation of a segment.
+    OlderGeneration,
+    /// A segment is rewritten without the first batch that is left of each stream.
+    RewriteMiscut,
+    /// No write of a draft is waited for before it gets its name.
+    DraftPlacedEarly,
 }
 
 /// The bugs planted in this run.

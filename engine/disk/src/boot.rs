@@ -16,8 +16,8 @@ use crate::lock::{self, LOCK_PATIENCE};
 use crate::segments;
 use bytes::Bytes;
 use nova_core::disk::{BootDisk, DiskError, DiskFailure, LogListing, Mapped, SegmentFile};
-use nova_model::LogId;
 use nova_model::limits::BLOCK_BYTES;
+use nova_model::{Generation, LogId};
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -33,6 +33,8 @@ pub struct FileBootDisk {
     layout: Layout,
     patience: Duration,
     locked: BTreeMap<SegmentFile, File>,
+    /// Of each segment that was rewritten: the generation that counts.
+    chosen: BTreeMap<SegmentFile, Generation>,
     reading: Option<Reading>,
 }
 
@@ -50,6 +52,7 @@ impl FileBootDisk {
             layout,
             patience: LOCK_PATIENCE,
             locked,
+            chosen: BTreeMap::new(),
             reading: None,
         }
     }
@@ -93,8 +96,17 @@ impl FileBootDisk {
         Err(attempt.because(DiskFailure::Locked, message))
     }
 
+    fn generation(&self, file: SegmentFile) -> Generation {
+        self.chosen.get(&file).copied().unwrap_or_default()
+    }
+
+    fn segment_path(&self, file: SegmentFile) -> PathBuf {
+        self.layout.segment_of(file, self.generation(file))
+    }
+
     fn index_attempt(&self, operation: &'static str, file: SegmentFile, length: usize) -> Attempt {
-        Attempt::new(operation, &self.layout.index(file), 0, length as u64)
+        let path = self.layout.index_of(file, self.generation(file));
+        Attempt::new(operation, &path, 0, length as u64)
     }
 
     fn segment_attempt(
@@ -103,7 +115,7 @@ impl FileBootDisk {
         file: SegmentFile,
         length: u64,
     ) -> (PathBuf, Attempt) {
-        let path = self.layout.segment(file);
+        let path = self.segment_path(file);
         let attempt = Attempt::new(operation, &path, 0, length);
         (path, attempt)
     }
@@ -115,16 +127,24 @@ impl BootDisk for FileBootDisk {
         segments::list(&self.layout, log).map_err(|error| attempt.failed(&error))
     }
 
+    fn choose(&mut self, file: SegmentFile, generation: Generation) -> Result<(), DiskError> {
+        let path = self.layout.segment_of(file, generation);
+        let attempt = Attempt::new("choose", &path, 0, 0);
+        self.reading.take_if(|reading| reading.of == file);
+        self.chosen.insert(file, generation);
+        segments::choose(&self.layout, file, generation).map_err(|error| attempt.failed(&error))
+    }
+
     fn lock(&mut self, file: SegmentFile) -> Result<(), DiskError> {
         if self.locked.contains_key(&file) {
             return Ok(());
         }
-        let path = self.layout.segment(file);
+        let path = self.segment_path(file);
         self.take_lock(file, &path)
     }
 
     fn read(&mut self, file: SegmentFile, offset: u64, length: usize) -> Result<Bytes, DiskError> {
-        let path = self.layout.segment(file);
+        let path = self.segment_path(file);
         let attempt = Attempt::new("read", &path, offset, length as u64);
         let opened = self.open_for_reading(file, &path);
         opened
@@ -133,7 +153,7 @@ impl BootDisk for FileBootDisk {
     }
 
     fn next_data(&mut self, file: SegmentFile, offset: u64) -> Result<Option<u64>, DiskError> {
-        let path = self.layout.segment(file);
+        let path = self.segment_path(file);
         let attempt = Attempt::new("seek data in", &path, offset, 0);
         let opened = self.open_for_reading(file, &path);
         let opened = opened.map_err(|error| attempt.failed(&error))?;
@@ -147,7 +167,7 @@ impl BootDisk for FileBootDisk {
     }
 
     fn map_index(&mut self, file: SegmentFile) -> Result<Mapped, DiskError> {
-        let mapped = segments::map_index(&self.layout, file);
+        let mapped = segments::map_index(&self.layout, file, self.generation(file));
         let attempt = self.index_attempt("map", file, 0);
         mapped
             .map(|map| map as Mapped)
@@ -155,7 +175,7 @@ impl BootDisk for FileBootDisk {
     }
 
     fn store_index(&mut self, file: SegmentFile, bytes: Bytes) -> Result<Mapped, DiskError> {
-        let mapped = segments::store_index(&self.layout, file, &bytes);
+        let mapped = segments::store_index(&self.layout, file, self.generation(file), &bytes);
         let attempt = self.index_attempt("store", file, bytes.len());
         mapped
             .map(|map| map as Mapped)
@@ -179,7 +199,8 @@ impl BootDisk for FileBootDisk {
         let (_, attempt) = self.segment_attempt("recycle", file, 0);
         self.reading.take_if(|reading| reading.of == file);
         self.locked.remove(&file);
-        segments::recycle(&self.layout, file).map_err(|error| attempt.failed(&error))
+        let generation = self.generation(file);
+        segments::recycle(&self.layout, file, generation).map_err(|error| attempt.failed(&error))
     }
 }
 

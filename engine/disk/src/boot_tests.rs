@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::trial_tests::*;
+use nova_core::disk::ListedSegment;
 use nova_model::SegmentNumber;
 use nova_model::limits::SPARE_SEGMENTS_MAX;
 use std::fs;
@@ -28,12 +29,17 @@ fn a_listing_names_what_is_whole_and_removes_what_is_not() {
         fs::write(log.join(name), b"half").unwrap();
     }
     let listing = trial.boot().list(LOG).unwrap();
-    let segments = vec![(SegmentNumber(9), 0), (SegmentNumber(10), 3 * BLOCK as u64)];
+    let listed = |number, size| ListedSegment {
+        number: SegmentNumber(number),
+        generation: Generation(0),
+        size,
+    };
+    let segments = vec![listed(9, 0), listed(10, 3 * BLOCK as u64)];
     assert_eq!(
         listing,
         LogListing {
             segments,
-            indexes: vec![SegmentNumber(9)]
+            indexes: vec![(SegmentNumber(9), Generation(0))]
         }
     );
     assert!(trial.names().iter().all(|name| !name.ends_with("draft")));
@@ -165,4 +171,31 @@ fn recycled_segments_become_spare_until_there_are_enough() {
     assert_eq!(trial.names(), spares);
     let error = boot.recycle(segment(1)).unwrap_err();
     assert_eq!(error.failure, DiskFailure::NotFound);
+}
+
+#[test]
+fn of_two_generations_the_chosen_one_is_read_and_the_other_goes() {
+    let trial = Trial::new();
+    put(&trial, 1, &[1; BLOCK]);
+    put(&trial, 2, &[7; BLOCK]);
+    let newer = trial.layout().segment_of(segment(1), Generation(2));
+    fs::write(newer, [2; BLOCK]).unwrap();
+    for name in ["00000000000000000001.idx", "00000000000000000001-00002.idx"] {
+        fs::write(trial.layout().log(LOG).join(name), name).unwrap();
+    }
+    let mut boot = trial.boot();
+    let listed = boot.list(LOG).unwrap();
+    let generations: Vec<_> = listed.segments.iter().map(|s| s.generation.0).collect();
+    assert_eq!(generations, [0, 2, 0]);
+    assert_eq!(boot.read(segment(1), 0, BLOCK).unwrap(), [1; BLOCK][..]);
+    boot.choose(segment(1), Generation(2)).unwrap();
+    assert_eq!(boot.read(segment(1), 0, BLOCK).unwrap(), [2; BLOCK][..]);
+    let index = boot.map_index(segment(1)).unwrap();
+    assert_eq!(&index[..], b"00000000000000000001-00002.idx");
+    let names = [
+        "00000000000000000001-00002.idx",
+        "00000000000000000001-00002.seg",
+        "00000000000000000002.seg",
+    ];
+    assert_eq!(trial.names(), names);
 }

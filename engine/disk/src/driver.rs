@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  submit(token, op) --> a task of glommio --> ring or blocking thread --> on_complete(token, ..)
-//!     zeros: a queue of few shares     others: the caller's queue
+//!     zeros, drafts: few shares        others: the caller's queue
 //! ```
 //!
 //! An append costs one task, one copy and one trip through the ring with a flush behind it where
@@ -122,31 +122,58 @@ impl Driver {
             }
             DiskOp::Read {
                 file,
+                generation,
                 offset,
                 length,
             } => {
-                let work = async move { operations.read(file, offset, length).await };
+                let of = (file, generation);
+                let work = async move { operations.read(of, offset, length).await };
                 self.spawn(token, None, work);
             }
             DiskOp::StoreIndex { file, bytes } => {
                 let work = async move { operations.store_index(file, bytes).await };
                 self.spawn(token, None, work);
             }
-            DiskOp::Recycle { file } => {
-                let work = async move { operations.recycle(file).await };
+            DiskOp::Recycle { file, generation } => {
+                let work = async move { operations.recycle(file, generation).await };
                 self.spawn(token, None, work);
             }
             DiskOp::Space { log } => {
                 let work = async move { operations.space(log).await };
                 self.spawn(token, None, work);
             }
-            DiskOp::LetGo { file } => {
-                let work = async move { operations.let_go(file).await };
+            DiskOp::LetGo { file, generation } => {
+                let work = async move { operations.let_go(file, generation).await };
                 self.spawn(token, None, work);
             }
             DiskOp::FinishSegment { file, length } => {
                 let work = async move { operations.finish(file, length).await };
                 self.spawn(token, None, work);
+            }
+            DiskOp::WriteDraft {
+                file,
+                generation,
+                offset,
+                parts,
+                length,
+            } => {
+                let of = (file, generation);
+                let work = async move { operations.write_draft(of, offset, parts, length).await };
+                self.spawn(token, Some(self.zero_queue), work);
+            }
+            DiskOp::PlaceDraft {
+                file,
+                generation,
+                length,
+                index,
+            } => {
+                let of = (file, generation);
+                let work = async move { operations.place_draft(of, length, index).await };
+                self.spawn(token, Some(self.zero_queue), work);
+            }
+            DiskOp::DropDraft { file, generation } => {
+                let work = async move { operations.drop_draft(file, generation).await };
+                self.spawn(token, Some(self.zero_queue), work);
             }
         }
     }
@@ -189,6 +216,9 @@ impl Driver {
     }
 }
 
+#[cfg(test)]
+#[path = "drafts_tests.rs"]
+mod drafts_tests;
 #[cfg(test)]
 #[path = "driver_tests.rs"]
 mod tests;

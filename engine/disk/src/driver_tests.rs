@@ -6,17 +6,12 @@ use crate::{lock, segments};
 use bytes::Bytes;
 use nova_core::disk::BootDisk;
 use nova_core::disk::{DiskFailure, SegmentFile};
+use nova_model::Generation;
 use nova_model::limits::ZERO_CHUNK_BYTES;
 use std::fs::{self, File};
 
 const MODES: [SyncMode; 2] = [SyncMode::Dsync, SyncMode::Fdatasync];
 const MIB: u64 = 1024 * 1024;
-
-fn pattern(length: usize, seed: u8) -> Vec<u8> {
-    (0..length)
-        .map(|place| (place as u8).wrapping_mul(31).wrapping_add(seed))
-        .collect()
-}
 
 #[test]
 fn every_operation_does_what_it_says_in_both_sync_modes() {
@@ -261,6 +256,7 @@ fn read_handles_are_bounded_and_come_back_when_they_are_needed() {
         for number in [1, 2, 3, 4, 5, 1, 2] {
             core.submit(DiskOp::Read {
                 file: segment(number),
+                generation: Generation(0),
                 offset: 0,
                 length: BLOCK,
             });
@@ -408,7 +404,7 @@ fn an_index_is_replaced_whole_and_old_readers_keep_the_old_one() {
     });
     assert_eq!(trial.names(), ["00000000000000000001.idx"]);
     assert_eq!(
-        segments::map_index(trial.layout(), segment(1)).unwrap()[..],
+        segments::map_index(trial.layout(), segment(1), Generation(0)).unwrap()[..],
         new
     );
 }
@@ -434,10 +430,10 @@ fn a_recycled_segment_is_the_next_ones_file_and_its_space_is_free() {
         };
         let space = || DiskOp::Space { log: LOG };
         assert!(free(core.act(space()).await) > 0);
-        assert_finished(core.act(DiskOp::Recycle { file: segment(1) }).await);
+        assert_finished(core.act(recycle(1, 0)).await);
         assert_eq!(core.driver.descriptors(), 0);
         assert_eq!(trial.names(), ["spare-000.seg"]);
-        assert_finished(core.act(DiskOp::LetGo { file: segment(1) }).await);
+        assert_finished(core.act(let_go(1, 0)).await);
         created(core.create(2, MIB).await);
         assert_eq!(trial.names(), ["00000000000000000002.seg"]);
         assert_eq!(bytes(core.read(2, 0, BLOCK).await), pattern(BLOCK, 1));

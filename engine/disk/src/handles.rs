@@ -14,15 +14,19 @@
 use glommio::GlommioError;
 use glommio::io::DmaFile;
 use nova_core::disk::SegmentFile;
+use nova_model::Generation;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Open handles by segment, each with the time of its last use.
+/// A generation of a segment: each is a file of its own.
+type Key = (SegmentFile, Generation);
+
+/// Open handles by segment and generation, each with the time of its last use.
 #[derive(Debug)]
 pub(crate) struct Handles {
-    open: RefCell<BTreeMap<SegmentFile, Handle>>,
+    open: RefCell<BTreeMap<Key, Handle>>,
     handles_max: usize,
     uses: Cell<u64>,
 }
@@ -46,7 +50,7 @@ impl Handles {
     /// The handle of a segment, which lies at `path`.
     pub(crate) async fn get(
         &self,
-        segment: SegmentFile,
+        segment: Key,
         path: &Path,
     ) -> Result<Rc<DmaFile>, GlommioError<()>> {
         if let Some(file) = self.known(segment) {
@@ -74,7 +78,7 @@ impl Handles {
     }
 
     /// Closes the handle of a segment; if it is in use, when that is over.
-    pub(crate) async fn close(&self, segment: SegmentFile) -> Result<(), GlommioError<()>> {
+    pub(crate) async fn close(&self, segment: Key) -> Result<(), GlommioError<()>> {
         let known = self.open.borrow_mut().remove(&segment);
         if let Some(handle) = known {
             handle.file.close_rc().await?;
@@ -92,7 +96,7 @@ impl Handles {
         Ok(closed)
     }
 
-    fn known(&self, segment: SegmentFile) -> Option<Rc<DmaFile>> {
+    fn known(&self, segment: Key) -> Option<Rc<DmaFile>> {
         let last_use = self.next_use();
         let mut open = self.open.borrow_mut();
         let handle = open.get_mut(&segment)?;

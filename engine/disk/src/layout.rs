@@ -11,7 +11,7 @@
 //!   [`crate::registry`] for the two at the top.
 
 use nova_core::disk::SegmentFile;
-use nova_model::{LogId, SegmentNumber};
+use nova_model::{Generation, LogId, SegmentNumber};
 use std::path::{Path, PathBuf};
 
 /// Name of the identity file.
@@ -29,6 +29,7 @@ const SEGMENT_ENDING: &str = ".seg";
 const INDEX_ENDING: &str = ".idx";
 const SEGMENT_DIGITS: usize = 20;
 const SMALL_DIGITS: usize = 3;
+const GENERATION_DIGITS: usize = 5;
 
 /// The places of a data directory's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,10 +40,10 @@ pub struct Layout {
 /// What a name in a log's directory stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogEntry {
-    /// A segment.
-    Segment(SegmentNumber),
-    /// A sealed segment's index.
-    Index(SegmentNumber),
+    /// A generation of a segment.
+    Segment(SegmentNumber, Generation),
+    /// The index of one.
+    Index(SegmentNumber, Generation),
     /// A spare file, by its number.
     Spare(usize),
     /// A file that never became whole.
@@ -87,7 +88,7 @@ impl Layout {
 
     /// A segment's index.
     pub fn index(&self, file: SegmentFile) -> PathBuf {
-        self.log(file.log).join(index_name(file.number))
+        self.index_of(file, Generation(0))
     }
 
     /// A spare file of a log.
@@ -98,20 +99,55 @@ impl Layout {
 
     /// A segment that is not whole yet.
     pub(crate) fn draft(&self, file: SegmentFile) -> PathBuf {
-        let number = file.number.0;
-        self.log(file.log)
-            .join(format!("{number:020}{SEGMENT_ENDING}{DRAFT_ENDING}"))
+        self.draft_of(file, Generation(0))
+    }
+
+    /// A generation of a segment that is not whole yet.
+    pub(crate) fn draft_of(&self, file: SegmentFile, generation: Generation) -> PathBuf {
+        let name = segment_name(file.number, generation);
+        self.log(file.log).join(format!("{name}{DRAFT_ENDING}"))
+    }
+
+    /// A generation of a segment.
+    pub(crate) fn segment_of(&self, file: SegmentFile, generation: Generation) -> PathBuf {
+        let name = segment_name(file.number, generation);
+        self.log(file.log).join(name)
+    }
+
+    /// The index of a generation of a segment.
+    pub(crate) fn index_of(&self, file: SegmentFile, generation: Generation) -> PathBuf {
+        let name = index_name(file.number, generation);
+        self.log(file.log).join(name)
     }
 }
 
 /// Name of an index in its log's directory.
-pub(crate) fn index_name(number: SegmentNumber) -> String {
-    format!("{:020}{INDEX_ENDING}", number.0)
+pub(crate) fn index_name(number: SegmentNumber, generation: Generation) -> String {
+    format!("{}{INDEX_ENDING}", stem(number, generation))
 }
 
 /// Name of a segment in its log's directory.
-pub(crate) fn segment_name(number: SegmentNumber) -> String {
-    format!("{:020}{SEGMENT_ENDING}", number.0)
+pub(crate) fn segment_name(number: SegmentNumber, generation: Generation) -> String {
+    format!("{}{SEGMENT_ENDING}", stem(number, generation))
+}
+
+fn stem(number: SegmentNumber, generation: Generation) -> String {
+    match generation {
+        Generation(0) => format!("{:020}", number.0),
+        Generation(generation) => format!("{:020}-{generation:05}", number.0),
+    }
+}
+
+fn parse_stem(stem: &str) -> Option<(SegmentNumber, Generation)> {
+    let (number, generation) = match stem.split_once('-') {
+        None => (stem, 0),
+        Some((number, generation)) => {
+            let generation = digits(generation, GENERATION_DIGITS)?;
+            (number, u16::try_from(generation).ok().filter(|g| *g > 0)?)
+        }
+    };
+    let number = digits(number, SEGMENT_DIGITS)?;
+    Some((SegmentNumber(number), Generation(generation)))
 }
 
 /// What `name` in a log's directory stands for; `None` when it is nothing of ours.
@@ -120,14 +156,14 @@ pub(crate) fn parse(name: &str) -> Option<LogEntry> {
         return Some(LogEntry::Draft);
     }
     if let Some(stem) = name.strip_suffix(INDEX_ENDING) {
-        return digits(stem, SEGMENT_DIGITS).map(|number| LogEntry::Index(SegmentNumber(number)));
+        return parse_stem(stem).map(|(number, of)| LogEntry::Index(number, of));
     }
     let stem = name.strip_suffix(SEGMENT_ENDING)?;
     if let Some(number) = stem.strip_prefix(SPARE_PREFIX) {
         let number = digits(number, SMALL_DIGITS)?;
         return usize::try_from(number).ok().map(LogEntry::Spare);
     }
-    digits(stem, SEGMENT_DIGITS).map(|number| LogEntry::Segment(SegmentNumber(number)))
+    parse_stem(stem).map(|(number, of)| LogEntry::Segment(number, of))
 }
 
 /// The log whose directory is called `name`.

@@ -32,8 +32,8 @@ use glommio::executor;
 use glommio::io::{DmaBuffer, DmaFile};
 use glommio::sync::Semaphore;
 use nova_core::disk::{DiskError, DiskFailure, DiskResult, Mapped, SegmentFile};
-use nova_model::LogId;
 use nova_model::limits::{BLOCK_BYTES, GROUP_BYTES_MAX};
+use nova_model::{Generation, LogId};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
@@ -223,9 +223,15 @@ impl Operations {
         }
     }
 
-    pub(crate) async fn read(&self, file: SegmentFile, offset: u64, length: usize) -> Outcome {
+    pub(crate) async fn read(
+        &self,
+        (file, generation): (SegmentFile, Generation),
+        offset: u64,
+        length: usize,
+    ) -> Outcome {
         check_stretch(offset, length, READ_BYTES_MAX);
-        let attempt = self.attempt("read", file, offset, length);
+        let path = self.layout.segment_of(file, generation);
+        let attempt = Attempt::new("read", &path, offset, length as u64);
         let room = match self.is_quiet() {
             true => 1,
             false => READS_AT_ONCE,
@@ -238,10 +244,14 @@ impl Operations {
             .writables
             .borrow()
             .get(&file)
+            .filter(|_| generation == Generation(0))
             .map(|target| Rc::clone(target.file()));
         let source = match written {
             Some(source) => source,
-            None => self.read_handle(file, &attempt).await?,
+            None => {
+                self.read_handle((file, generation), &path, &attempt)
+                    .await?
+            }
         };
         match self.is_quiet() {
             true => self.read_whole(&source, offset, length, &attempt).await,
@@ -295,17 +305,17 @@ impl Operations {
 
     async fn read_handle(
         &self,
-        file: SegmentFile,
+        key: (SegmentFile, Generation),
+        path: &Path,
         attempt: &Attempt,
     ) -> Result<Rc<DmaFile>, DiskError> {
-        let path = self.layout.segment(file);
         let failed = |error| attempt.failed_in_ring(&error);
-        match self.handles.get(file, &path).await.map_err(failed) {
+        match self.handles.get(key, path).await.map_err(failed) {
             Err(error) if error.failure == DiskFailure::NoDescriptor => {
                 if !self.free_descriptors(attempt).await? {
                     return Err(error);
                 }
-                self.handles.get(file, &path).await.map_err(failed)
+                self.handles.get(key, path).await.map_err(failed)
             }
             outcome => outcome,
         }
@@ -314,7 +324,8 @@ impl Operations {
     pub(crate) async fn store_index(&self, file: SegmentFile, bytes: Bytes) -> Outcome {
         let attempt = Attempt::new("store", &self.layout.index(file), 0, bytes.len() as u64);
         let layout = self.layout.clone();
-        let stored = blocking(move || segments::store_index(&layout, file, &bytes)).await;
+        let stored =
+            blocking(move || segments::store_index(&layout, file, Generation(0), &bytes)).await;
         let map = stored.map_err(|error| attempt.failed(&error))?;
         Ok(DiskResult::Mapped(map as Mapped))
     }
@@ -335,15 +346,16 @@ impl Operations {
         Ok(DiskResult::Finished)
     }
 
-    pub(crate) async fn recycle(&self, file: SegmentFile) -> Outcome {
-        let attempt = self.attempt("recycle", file, 0, 0);
+    pub(crate) async fn recycle(&self, file: SegmentFile, generation: Generation) -> Outcome {
+        let path = self.layout.segment_of(file, generation);
+        let attempt = Attempt::new("recycle", &path, 0, 0);
         assert!(
             !self.writables.borrow().contains_key(&file),
             "{file} is finished before it is recycled"
         );
-        self.let_go(file).await?;
+        self.let_go(file, generation).await?;
         let layout = self.layout.clone();
-        let recycled = blocking(move || segments::recycle(&layout, file)).await;
+        let recycled = blocking(move || segments::recycle(&layout, file, generation)).await;
         recycled.map_err(|error| attempt.failed(&error))?;
         Ok(DiskResult::Finished)
     }
@@ -356,9 +368,51 @@ impl Operations {
         Ok(DiskResult::Space { free, total })
     }
 
-    pub(crate) async fn let_go(&self, file: SegmentFile) -> Outcome {
+    pub(crate) async fn write_draft(
+        &self,
+        of: (SegmentFile, Generation),
+        offset: u64,
+        parts: Vec<Bytes>,
+        length: usize,
+    ) -> Outcome {
+        check_stretch(offset, length, GROUP_BYTES_MAX);
+        let path = self.layout.draft_of(of.0, of.1);
+        let attempt = Attempt::new("write", &path, offset, length as u64);
+        let layout = self.layout.clone();
+        let write = move || segments::write_draft(&layout, of, offset, &parts, length);
+        let written = blocking(write).await;
+        written.map_err(|error| attempt.failed(&error))?;
+        Ok(DiskResult::Written)
+    }
+
+    pub(crate) async fn place_draft(
+        &self,
+        of: (SegmentFile, Generation),
+        length: u64,
+        index: Bytes,
+    ) -> Outcome {
+        assert!(length.is_multiple_of(BLOCK_BYTES as u64));
+        let path = self.layout.draft_of(of.0, of.1);
+        let attempt = Attempt::new("place", &path, 0, length);
+        let layout = self.layout.clone();
+        let place = move || segments::place_draft(&layout, of, length, &index);
+        let map = blocking(place).await;
+        let map = map.map_err(|error| attempt.failed(&error))?;
+        Ok(DiskResult::Mapped(map as Mapped))
+    }
+
+    pub(crate) async fn drop_draft(&self, file: SegmentFile, generation: Generation) -> Outcome {
+        let path = self.layout.draft_of(file, generation);
+        let attempt = Attempt::new("drop", &path, 0, 0);
+        let layout = self.layout.clone();
+        let dropped = blocking(move || segments::drop_draft(&layout, file, generation)).await;
+        dropped.map_err(|error| attempt.failed(&error))?;
+        Ok(DiskResult::Finished)
+    }
+
+    pub(crate) async fn let_go(&self, file: SegmentFile, generation: Generation) -> Outcome {
         let attempt = self.attempt("let go", file, 0, 0);
-        let closed = self.handles.close(file).await;
+        let closed = self.handles.close((file, generation)).await;
         closed.map_err(|error| attempt.failed_in_ring(&error))?;
         Ok(DiskResult::Finished)
     }

@@ -13,10 +13,11 @@
 
 use crate::durable;
 use crate::layout::{self, Layout, LogEntry};
+use bytes::Bytes;
 use memmap2::{Mmap, MmapMut};
-use nova_core::disk::{LogListing, SegmentFile};
-use nova_model::LogId;
+use nova_core::disk::{ListedSegment, LogListing, SegmentFile};
 use nova_model::limits::{BLOCK_BYTES, GROUP_BYTES_MAX, SPARE_SEGMENTS_MAX, ZERO_CHUNK_BYTES};
+use nova_model::{Generation, LogId};
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -28,6 +29,9 @@ use std::sync::Arc;
 /// Most of a spare file that is filled with zeros when it is taken. A segment that was full when it
 /// was finished lacks less than one group and a block.
 const FILL_BYTES_MAX: u64 = (GROUP_BYTES_MAX + BLOCK_BYTES) as u64;
+
+/// Bytes of a draft that are written at once, so that no commit waits long behind them.
+const DRAFT_PIECE_BYTES: usize = 256 * 1024;
 
 /// A file of the right length that still has another name.
 #[derive(Debug, Clone)]
@@ -51,10 +55,15 @@ pub(crate) fn list(layout: &Layout, log: LogId) -> io::Result<LogListing> {
     for entry in fs::read_dir(&directory)? {
         let entry = entry?;
         match entry.file_name().to_str().and_then(layout::parse) {
-            Some(LogEntry::Segment(number)) => {
-                listing.segments.push((number, entry.metadata()?.len()));
+            Some(LogEntry::Segment(number, generation)) => {
+                let size = entry.metadata()?.len();
+                listing.segments.push(ListedSegment {
+                    number,
+                    generation,
+                    size,
+                });
             }
-            Some(LogEntry::Index(number)) => listing.indexes.push(number),
+            Some(LogEntry::Index(number, of)) => listing.indexes.push((number, of)),
             Some(LogEntry::Spare(_)) => {}
             Some(LogEntry::Draft) => fs::remove_file(entry.path())?,
             None => tracing::warn!(path = %entry.path().display(), "a file that is not nova's"),
@@ -131,12 +140,21 @@ pub(crate) fn cut(path: &Path, length: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes a segment a spare file, or removes it when there are enough; its index goes first.
-pub(crate) fn recycle(layout: &Layout, file: SegmentFile) -> io::Result<()> {
+/// Makes a segment a spare file, or removes it when there are enough; its index goes first. One that
+/// was rewritten is too short for a spare file.
+pub(crate) fn recycle(
+    layout: &Layout,
+    file: SegmentFile,
+    generation: Generation,
+) -> io::Result<()> {
     let directory = File::open(layout.log(file.log))?;
-    durable::remove_if_there(&layout.index(file))?;
-    let path = layout.segment(file);
-    for number in 0..SPARE_SEGMENTS_MAX {
+    durable::remove_if_there(&layout.index_of(file, generation))?;
+    let path = layout.segment_of(file, generation);
+    let spares = match generation {
+        Generation(0) => SPARE_SEGMENTS_MAX,
+        _ => 0,
+    };
+    for number in 0..spares {
         let spare = layout.spare(file.log, number);
         if !fs::exists(&spare)? {
             fs::rename(&path, &spare)?;
@@ -145,6 +163,78 @@ pub(crate) fn recycle(layout: &Layout, file: SegmentFile) -> io::Result<()> {
     }
     fs::remove_file(&path)?;
     directory.sync_all()
+}
+
+/// Writes `parts` and zeros up to `length` at `offset` of a draft, durably and past the page cache.
+pub(crate) fn write_draft(
+    layout: &Layout,
+    (file, generation): (SegmentFile, Generation),
+    offset: u64,
+    parts: &[Bytes],
+    length: usize,
+) -> io::Result<()> {
+    let draft = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags((OFlags::DIRECT | OFlags::DSYNC).bits() as i32)
+        .open(layout.draft_of(file, generation))?;
+    let mut buffer = MmapMut::map_anon(length)?;
+    let mut at = 0;
+    for part in parts {
+        buffer[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+    }
+    for (piece, at) in buffer.chunks(DRAFT_PIECE_BYTES).zip(0..) {
+        draft.write_all_at(piece, offset + at * DRAFT_PIECE_BYTES as u64)?;
+    }
+    Ok(())
+}
+
+/// Cuts a draft to `length`, stores its index and gives it its name; maps the index. Nothing is
+/// named before it is durable.
+pub(crate) fn place_draft(
+    layout: &Layout,
+    (file, generation): (SegmentFile, Generation),
+    length: u64,
+    index: &[u8],
+) -> io::Result<Arc<Mmap>> {
+    let directory = File::open(layout.log(file.log))?;
+    let draft = layout.draft_of(file, generation);
+    cut(&draft, length)?;
+    let name = layout::index_name(file.number, generation);
+    let stored = durable::store(&layout.log(file.log), &name, index)?;
+    fs::rename(&draft, layout.segment_of(file, generation))?;
+    directory.sync_all()?;
+    map(&stored)
+}
+
+/// Gives a draft up, and its index if that was stored.
+pub(crate) fn drop_draft(
+    layout: &Layout,
+    file: SegmentFile,
+    generation: Generation,
+) -> io::Result<()> {
+    durable::remove_if_there(&layout.draft_of(file, generation))?;
+    durable::remove_if_there(&layout.index_of(file, generation))
+}
+
+/// Removes all generations of a segment but one, and their indexes.
+pub(crate) fn choose(layout: &Layout, file: SegmentFile, generation: Generation) -> io::Result<()> {
+    let directory = layout.log(file.log);
+    for entry in fs::read_dir(&directory)? {
+        let entry = entry?;
+        let goes = match entry.file_name().to_str().and_then(layout::parse) {
+            Some(LogEntry::Segment(number, of) | LogEntry::Index(number, of)) => {
+                number == file.number && of != generation
+            }
+            Some(LogEntry::Spare(_) | LogEntry::Draft) | None => false,
+        };
+        if goes {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    durable::sync_directory(&directory)
 }
 
 /// Bytes that a log can still use, its spare files among them, and those of the file system.
@@ -166,7 +256,7 @@ pub(crate) fn space(layout: &Layout, log: LogId) -> io::Result<(u64, u64)> {
 pub(crate) fn create_closed(layout: &Layout, file: SegmentFile, header: &[u8]) -> io::Result<()> {
     let mut bytes = header.to_vec();
     bytes.resize(header.len().next_multiple_of(BLOCK_BYTES), 0);
-    let name = layout::segment_name(file.number);
+    let name = layout::segment_name(file.number, Generation(0));
     durable::store(&layout.log(file.log), &name, &bytes)?;
     Ok(())
 }
@@ -175,15 +265,20 @@ pub(crate) fn create_closed(layout: &Layout, file: SegmentFile, header: &[u8]) -
 pub(crate) fn store_index(
     layout: &Layout,
     file: SegmentFile,
+    generation: Generation,
     bytes: &[u8],
 ) -> io::Result<Arc<Mmap>> {
-    let name = layout::index_name(file.number);
+    let name = layout::index_name(file.number, generation);
     map(&durable::store(&layout.log(file.log), &name, bytes)?)
 }
 
 /// Maps an index.
-pub(crate) fn map_index(layout: &Layout, file: SegmentFile) -> io::Result<Arc<Mmap>> {
-    map(&File::open(layout.index(file))?)
+pub(crate) fn map_index(
+    layout: &Layout,
+    file: SegmentFile,
+    generation: Generation,
+) -> io::Result<Arc<Mmap>> {
+    map(&File::open(layout.index_of(file, generation))?)
 }
 
 fn map(file: &File) -> io::Result<Arc<Mmap>> {

@@ -8,7 +8,7 @@ use crate::{
 use bytes::Bytes;
 use glommio::{LocalExecutorBuilder, Placement};
 use nova_core::disk::{BootDisk, DiskError, DiskFailure, DiskOp, DiskResult, OpToken, SegmentFile};
-use nova_model::{LogId, SegmentNumber};
+use nova_model::{Generation, LogId, SegmentNumber};
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
@@ -155,6 +155,7 @@ impl Core {
         let file = segment(number);
         self.act(DiskOp::Read {
             file,
+            generation: Generation(0),
             offset,
             length,
         })
@@ -259,4 +260,25 @@ pub(crate) fn in_child(name: &str, body: impl FnOnce()) {
     );
     // A name that fits no test would pass silently.
     assert!(text.contains("1 passed"), "{text}");
+}
+
+pub(crate) fn recycle(number: u64, generation: u16) -> DiskOp {
+    DiskOp::Recycle {
+        file: segment(number),
+        generation: Generation(generation),
+    }
+}
+
+pub(crate) fn let_go(number: u64, generation: u16) -> DiskOp {
+    DiskOp::LetGo {
+        file: segment(number),
+        generation: Generation(generation),
+    }
+}
+
+/// Bytes that tell one place from another.
+pub(crate) fn pattern(length: usize, seed: u8) -> Vec<u8> {
+    (0..length)
+        .map(|place| (place as u8).wrapping_mul(31).wrapping_add(seed))
+        .collect()
 }

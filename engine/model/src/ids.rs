@@ -68,6 +68,10 @@ number_id!(
     SegmentNumber(u64), "segment-"
 );
 number_id!(
+    /// Counts how often a segment was rewritten without what is dead in it; 0 as it was written first.
+    Generation(u16), "generation-"
+);
+number_id!(
     /// Number of a commit group in its log, from 1, dense. 0 means "none yet".
     GroupNumber(u64), "group-"
 );
@@ -102,6 +106,13 @@ impl SegmentNumber {
     }
 }
 
+impl Generation {
+    /// The generation that a segment gets when it is rewritten once more; none after the last.
+    pub fn next(self) -> Option<Generation> {
+        self.0.checked_add(1).map(Generation)
+    }
+}
+
 impl Epoch {
     /// The epoch of the next leadership.
     pub fn next(self) -> Epoch {
@@ -133,10 +144,26 @@ pub struct SegmentId {
     pub incarnation: Incarnation,
     /// Its number in the log.
     pub number: SegmentNumber,
+    /// How often it was rewritten.
+    pub generation: Generation,
+}
+
+impl SegmentId {
+    /// The segment as it was written first: what others call it, however often it is rewritten.
+    pub fn original(self) -> SegmentId {
+        SegmentId {
+            generation: Generation(0),
+            ..self
+        }
+    }
 }
 
 impl fmt::Display for SegmentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.log, self.number, self.incarnation)
+        write!(f, "{}/{}/{}", self.log, self.number, self.incarnation)?;
+        match self.generation {
+            Generation(0) => Ok(()),
+            generation => write!(f, "/{generation}"),
+        }
     }
 }

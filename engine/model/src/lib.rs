@@ -37,8 +37,8 @@ pub use checksum::Checksum;
 pub use condition::{Conditions, FencingToken, WriterStamp};
 pub use error::{Code, Facts, Refusal};
 pub use ids::{
-    CoreId, Epoch, GroupNumber, Incarnation, LogId, SegmentId, SegmentNumber, StarId, StreamId,
-    WriterId,
+    CoreId, Epoch, Generation, GroupNumber, Incarnation, LogId, SegmentId, SegmentNumber, StarId,
+    StreamId, WriterId,
 };
 pub use names::{BucketName, StreamKey, StreamName};
 pub use position::{Position, SequenceNumber};

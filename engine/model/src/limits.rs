@@ -136,6 +136,28 @@ pub const RELEASED_RANGES_MAX: usize = 4096;
 /// Looks at the streams in memory for one round over those at rest.
 pub const FORGET_ROUND_LOOKS: u64 = 30;
 
+// Rewriting of segments that are mostly dead, in the background.
+
+/// A segment is rewritten when less than one part in so many of it is alive.
+pub const REWRITE_LIVE_PART: u64 = 3;
+/// And when it becomes smaller by so much at least.
+pub const REWRITE_SAVED_BYTES_MIN: u64 = 64 * KIB as u64;
+/// Bytes of one read, though a group may exceed it.
+pub const REWRITE_PIECE_BYTES: usize = 256 * KIB;
+/// A group of a rewritten segment is sealed when it has this many bytes, though one entry may
+/// exceed it: who reads one stream reads whole groups.
+pub const REWRITE_GROUP_BYTES: usize = 128 * KIB;
+/// States that are looked at in one turn.
+pub const REWRITE_STATES_MAX: usize = 256;
+/// Between two operations of a rewriting: some 6 MB are read and written in a second.
+pub const REWRITE_PAUSE_US: u64 = 20_000;
+/// The same while there is much to be rewritten, or little space.
+pub const REWRITE_PAUSE_SHORT_US: u64 = 1_000;
+/// Segments rewritten in one round behind which there counts as being much.
+pub const REWRITE_FEW: u32 = 2;
+/// Looks at the streams in memory for one round over the segments.
+pub const REWRITE_ROUND_LOOKS: u64 = 30;
+
 // Memory of one core.
 
 /// Newest groups kept in memory for followers.
@@ -240,6 +262,8 @@ const _: () = {
     assert!(SEGMENT_BYTES_DEFAULT <= SEGMENT_BYTES_MAX);
     assert!(SEGMENT_BYTES_MAX <= u32::MAX as u64);
     assert!(ZERO_CHUNK_BYTES.is_multiple_of(BLOCK_BYTES));
+    assert!(REWRITE_PIECE_BYTES.is_multiple_of(BLOCK_BYTES));
+    assert!(REWRITE_GROUP_BYTES <= GROUP_TARGET_BYTES);
     assert!(CLIENT_STAGED_BYTES_MAX >= RECORD_METERED_BYTES_MAX);
     assert!(CLIENT_SILENCE_US >= 2 * READER_HEARTBEAT_US);
     assert!(CLIENT_SILENCE_US < CLIENT_RETRY_BUDGET_US);

@@ -317,6 +317,14 @@ impl Core {
             Event::NotRecycled(file, error) => {
                 tracing::error!(%file, %error, "a released segment stays a while");
             }
+            Event::Rewritten {
+                file,
+                before,
+                after,
+            } => tracing::info!(%file, before, after, "a mostly dead segment is rewritten"),
+            Event::NotRewritten(file, why) => {
+                tracing::error!(%file, %why, "a mostly dead segment stays as it is");
+            }
         }
         None
     }

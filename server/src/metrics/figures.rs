@@ -74,6 +74,11 @@ pub(crate) struct CoreFigures {
     pub(crate) segments_made: Counter,
     /// Segments in which nothing was needed any more.
     pub(crate) segments_recycled: Counter,
+    /// Segments that were mostly dead and were rewritten, the bytes copied for that, and those that
+    /// came free.
+    pub(crate) segments_rewritten: Counter,
+    pub(crate) rewritten_bytes: Counter,
+    pub(crate) rewriting_freed_bytes: Counter,
     /// Refusals, by code.
     refusals: [Counter; Code::ALL.len()],
     /// Open append sessions.
@@ -114,6 +119,9 @@ impl CoreFigures {
             disk_read_bytes: Counter::default(),
             segments_made: Counter::default(),
             segments_recycled: Counter::default(),
+            segments_rewritten: Counter::default(),
+            rewritten_bytes: Counter::default(),
+            rewriting_freed_bytes: Counter::default(),
             refusals: std::array::from_fn(|_| Counter::default()),
             sessions: Gauge::default(),
             readers: Gauge::default(),
@@ -143,6 +151,7 @@ impl CoreFigures {
             }
             DiskOp::CreateSegment { .. } => self.segments_made.add(1),
             DiskOp::Recycle { .. } => self.segments_recycled.add(1),
+            DiskOp::WriteDraft { length, .. } => self.rewritten_bytes.add(*length as u64),
             _ => {}
         }
     }
@@ -156,6 +165,11 @@ impl CoreFigures {
                 self.queued_us.note(u64::from(ack.times.queued_us));
                 self.written_us.note(u64::from(ack.times.written_us));
                 self.total_us.note(u64::from(ack.times.total_us));
+            }
+            Event::Rewritten { before, after, .. } => {
+                self.segments_rewritten.add(1);
+                let freed = before.saturating_sub(*after);
+                self.rewriting_freed_bytes.add(freed);
             }
             Event::ReaderBatch(_, batch) => {
                 self.batches_out.add(1);

@@ -189,6 +189,21 @@ impl Metrics {
                     "Segments whose space was given back in this start",
                     |core| core.segments_recycled.value(),
                 ),
+                (
+                    "nova_segments_rewritten_total",
+                    "Mostly dead segments rewritten in this start",
+                    |core| core.segments_rewritten.value(),
+                ),
+                (
+                    "nova_rewritten_bytes_total",
+                    "Bytes copied for that",
+                    |core| core.rewritten_bytes.value(),
+                ),
+                (
+                    "nova_rewriting_freed_bytes_total",
+                    "Bytes that came free by it",
+                    |core| core.rewriting_freed_bytes.value(),
+                ),
             ],
         );
     }

@@ -28,7 +28,7 @@ pub enum ClientBug {
 }
 
 /// Each bug with its name on the command line.
-pub const BUGS: [(&str, Bug); 19] = [
+pub const BUGS: [(&str, Bug); 22] = [
     ("no_group_checksum", Bug::Star(PlantedBug::NoGroupChecksum)),
     ("no_seal", Bug::Star(PlantedBug::NoSeal)),
     (
@@ -61,6 +61,12 @@ pub const BUGS: [(&str, Bug); 19] = [
     ),
     ("recycled_early", Bug::Star(PlantedBug::RecycledEarly)),
     ("not_stated_anew", Bug::Star(PlantedBug::NotStatedAnew)),
+    ("older_generation", Bug::Star(PlantedBug::OlderGeneration)),
+    ("rewrite_miscut", Bug::Star(PlantedBug::RewriteMiscut)),
+    (
+        "draft_placed_early",
+        Bug::Star(PlantedBug::DraftPlacedEarly),
+    ),
     (
         "arrivals_not_counted",
         Bug::Star(PlantedBug::ArrivalsNotCounted),

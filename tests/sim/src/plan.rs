@@ -8,6 +8,9 @@ use crate::node::BootPlan;
 use crate::rng::Rng;
 use nova_model::StreamName;
 
+/// Operations that a crash may wait for where much is forgotten.
+pub const FORGETTING: [&str; 4] = ["recycle", "recycle", "draft", "place"];
+
 /// How a run is made besides its seed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {

@@ -26,7 +26,8 @@
 //! hold | slow NUMBER (the index of that segment) | go | wait US [TIMES] | crash | power
 //! late FROM TO (mail between these cores) | timely
 //! flip NUMBER BYTE | unindex NUMBER | spare NUMBER | at CORE ACT | stop
-//! full | space | loaded | segments | pending | fall OPTION VALUE (power cut, start with options)
+//! full | space | loaded | segments | rewritten | pending
+//! fall OPTION VALUE (power cut, start with options)
 //! ```
 //!
 //! # Invariants
@@ -166,6 +167,10 @@ impl Script {
             ["spare", segment] => {
                 let file = self.file(segment);
                 self.disk.leave_old_spare(file);
+            }
+            ["rewritten"] => {
+                let count = self.disk.rewritten();
+                self.answers.push(format!("{count} rewritten"));
             }
             ["flip", segment, byte] => {
                 let file = self.file(segment);
@@ -418,7 +423,7 @@ impl Script {
 
     fn take(&mut self, core: usize, event: Event) {
         let text = match event {
-            Event::Ready | Event::ReaderHeartbeat(..) => return,
+            Event::Ready | Event::ReaderHeartbeat(..) | Event::Rewritten { .. } => return,
             Event::ReaderCredited(key) => return self.shards[core].credit_reader(key),
             Event::Peer(to, mail) => {
                 let from = CoreId(core as u16);
@@ -473,6 +478,7 @@ impl Script {
             Event::Fatal(error) => format!("fatal {}", error.operation),
             Event::IndexNotStored(file, _) => format!("no index of {file}"),
             Event::NotRecycled(file, _) => format!("{file} stays"),
+            Event::NotRewritten(file, why) => format!("{file} is not rewritten: {why}"),
         };
         self.answers.push(text);
     }

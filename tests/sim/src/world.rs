@@ -18,7 +18,7 @@ use crate::disk::SimDisk;
 use crate::network::{LinkId, Network, Side, Way};
 use crate::node::{BootEnd, Ground, Star, TurnEnd, boot};
 use crate::oracle::Oracle;
-use crate::plan::{Fault, Options, Plan};
+use crate::plan::{FORGETTING, Fault, Options, Plan};
 use crate::rng::Rng;
 use crate::trace::{Trace, words_of};
 use nova_model::CoreId;
@@ -334,8 +334,9 @@ impl World {
         match fault {
             Fault::Stop => self.crash(fault),
             Fault::Kill | Fault::PowerCut if self.rng.chance(70) => {
-                let recycles = self.plan.forgets && self.rng.chance(50);
-                self.armed = Some((fault, if recycles { "recycle" } else { "write" }));
+                let forgets = self.plan.forgets && self.rng.chance(50);
+                let kinds = if forgets { &FORGETTING } else { &["write"; 4] };
+                self.armed = Some((fault, *self.rng.pick(kinds)));
             }
             Fault::Kill | Fault::PowerCut => self.crash(fault),
             Fault::CutLink => {
@@ -413,6 +414,9 @@ impl World {
         let (now, life) = (self.agenda.now(), self.life);
         let end = boot(&mut self.disk, &plan, life, self.rng.fork());
         let cores = plan.cores;
+        if let Some(file) = self.disk.gone_back.take() {
+            self.oracle.found(format!("a start takes an older {file}"));
+        }
         match end {
             BootEnd::Running(star, recovered) => {
                 self.trace.note(now, "boot", u64::from(cores), || {

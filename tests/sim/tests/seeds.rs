@@ -211,3 +211,21 @@ fn not_stated_anew_is_found() {
 fn arrivals_not_counted_is_found() {
     expect_found(star(PlantedBug::ArrivalsNotCounted), 300, None);
 }
+
+#[test]
+fn older_generation_is_found() {
+    let bug = star(PlantedBug::OlderGeneration);
+    expect_found_with(bug, 0..300, None, Some(true));
+}
+
+#[test]
+fn rewrite_miscut_is_found() {
+    let bug = star(PlantedBug::RewriteMiscut);
+    expect_found_with(bug, 0..30, None, Some(true));
+}
+
+#[test]
+fn draft_placed_early_is_found() {
+    let bug = star(PlantedBug::DraftPlacedEarly);
+    expect_found_with(bug, 0..300, None, Some(true));
+}

@@ -105,6 +105,29 @@ impl Indexes {
         log.insert(at, index);
     }
 
+    /// A segment is rewritten: this is its index from now on.
+    pub(crate) fn replace(&mut self, index: &Arc<SealedIndex>) {
+        let file = index.file();
+        for logs in [&mut self.at_start, &mut self.sealed] {
+            let known = logs.get_mut(&file.log).into_iter().flatten();
+            for known in known.filter(|known| known.file() == file) {
+                *known = Arc::clone(index);
+            }
+        }
+        self.adopted.retain(|(_, part_of), _| *part_of != file);
+    }
+
+    /// Whether this is the index of the generation that counts, of a segment that is still there.
+    pub(crate) fn is_current(&self, index: &SealedIndex) -> bool {
+        let logs = self.at_start.values().chain(self.sealed.values());
+        logs.flatten().any(|known| known.id() == index.id())
+    }
+
+    /// The id of a segment that holds records of a stream, with the generation that counts.
+    pub(crate) fn id_of(&self, stream: StreamId, file: SegmentFile) -> Option<SegmentId> {
+        self.index_of(stream, file).map(|index| index.id())
+    }
+
     /// A group of the active segment is durable.
     pub(crate) fn apply(&mut self, offset: u64, length: usize, entries: &[Entry]) {
         let active = self

@@ -12,9 +12,9 @@ use super::indexes::{IndexRef, Indexes};
 use crate::disk::SegmentFile;
 use crate::index::{ActiveIndex, Expiry, NameHash, SealedIndex};
 use crate::state::StreamState;
-use nova_model::SequenceNumber;
 use nova_model::ids::{LogId, SegmentNumber, StreamId};
 use nova_model::names::StreamName;
+use nova_model::{Generation, SequenceNumber};
 use std::sync::Arc;
 
 /// What one segment says of a stream's expired records.
@@ -137,18 +137,19 @@ impl Indexes {
         in_memory.any(|is_stated| is_stated) || sealed.any(|is_stated| is_stated)
     }
 
-    /// Forgets the sealed segments of a log whose numbers `is_gone` names; which those were.
+    /// Forgets the sealed segments of a log whose numbers `is_gone` names; which those were, with
+    /// their generations.
     pub(crate) fn let_go(
         &mut self,
         log: LogId,
         is_gone: impl Fn(SegmentNumber) -> bool,
-    ) -> Vec<SegmentFile> {
+    ) -> Vec<(SegmentFile, Generation)> {
         let mut gone = Vec::new();
         let mut keep = |index: &Arc<SealedIndex>| {
             let file = index.file();
             let goes = file.log == log && is_gone(file.number);
             if goes {
-                gone.push(file);
+                gone.push((file, index.id().generation));
             }
             !goes
         };

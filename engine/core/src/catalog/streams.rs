@@ -142,9 +142,10 @@ impl Streams {
     }
 
     /// A segment is gone: no stream has its newest records there any more.
-    pub(crate) fn forget_segment(&mut self, file: SegmentFile) {
-        for stream in self.by_id.values_mut() {
-            stream.records_in.take_if(|records_in| *records_in == file);
+    pub(crate) fn forget_segment(&mut self, file: SegmentFile, goes: impl Fn(StreamId) -> bool) {
+        for (id, stream) in &mut self.by_id {
+            let records_in = &mut stream.records_in;
+            records_in.take_if(|records_in| *records_in == file && goes(*id));
         }
     }
 

@@ -34,7 +34,7 @@ use assemble::{OpenGroup, assemble, entry_bytes_most};
 use gate::Ticket;
 use nova_model::ids::SegmentNumber;
 use nova_model::limits::{BLOCK_BYTES, GROUP_ENTRIES_MAX, GROUP_TARGET_BYTES};
-use nova_model::{Instant, SegmentId};
+use nova_model::{Generation, Instant, SegmentId};
 use slot::{BULK_BYTES, Phase, Slot};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -128,6 +128,7 @@ impl LogWriter {
                 log: config.log(),
                 incarnation: config.incarnation,
                 number: next_number,
+                generation: Generation(0),
             },
             segment_bytes: config.segment_bytes,
             next_number,
@@ -341,6 +342,7 @@ impl LogWriter {
             file_length: next.length,
             closed: false,
             predecessor: self.end.predecessor(),
+            rewritten: None,
         };
         let parts = vec![header.encode()];
         Some(DiskOp::Write {

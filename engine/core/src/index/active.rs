@@ -65,6 +65,7 @@ pub struct ActiveIndex {
     buckets: BTreeMap<BucketName, BucketInfo>,
     released: BTreeMap<LogId, Released>,
     damaged: Vec<DamagedSpan>,
+    batch_bytes: u64,
 }
 
 /// Where a group lies.
@@ -85,6 +86,7 @@ impl ActiveIndex {
             buckets: BTreeMap::new(),
             released: BTreeMap::new(),
             damaged: Vec::new(),
+            batch_bytes: 0,
         }
     }
 
@@ -299,13 +301,28 @@ impl ActiveIndex {
         &self.damaged
     }
 
+    /// Bytes of the batches, as they lie in groups.
+    pub(crate) fn batch_bytes(&self) -> u64 {
+        self.batch_bytes
+    }
+
     /// The bytes of the sealed index of a segment that ends at `end`.
     ///
     /// # Panics
     /// If `end` is that of another segment.
     pub fn seal(&self, end: &LogEnd) -> Bytes {
-        assert_eq!(end.segment, Some(self.id), "the end of another segment");
-        archive::encode(self, end)
+        self.seal_rewritten(end, end.length)
+    }
+
+    /// The same for a segment that was rewritten: it stands for what ended at `end`, and `length`
+    /// bytes of it count now.
+    ///
+    /// # Panics
+    /// If `end` is that of another segment.
+    pub(crate) fn seal_rewritten(&self, end: &LogEnd, length: u64) -> Bytes {
+        let original = Some(self.id.original());
+        assert_eq!(end.segment, original, "the end of another segment");
+        archive::encode(self, end, length)
     }
 
     pub(super) fn all_streams(&self) -> impl Iterator<Item = (&StreamId, &ActiveStream)> {
@@ -374,7 +391,7 @@ impl ActiveIndex {
                 let id = entry.stream().expect("each of these belongs to a stream");
                 let stream = self.streams.get_mut(&id).expect("it fits, so it is known");
                 if let Entry::Batch(batch) = entry {
-                    stream.add_to_runs(place, batch);
+                    self.batch_bytes += stream.add_to_runs(place, batch);
                 }
                 stream.state.apply(entry);
             }
@@ -426,7 +443,8 @@ impl ActiveIndex {
 }
 
 impl ActiveStream {
-    fn add_to_runs(&mut self, place: Place, batch: &BatchEntry) {
+    /// Notes where a batch lies; how many bytes it takes.
+    fn add_to_runs(&mut self, place: Place, batch: &BatchEntry) -> u64 {
         let bytes = batch_entry_bytes(&batch.stored.batch) as u64;
         let end = place.offset + place.length as u64;
         if let Some(last) = self.runs.last_mut() {
@@ -438,7 +456,7 @@ impl ActiveStream {
             if same_group || near {
                 last.length = (end - u64::from(last.offset)) as u32;
                 self.run_bytes += bytes;
-                return;
+                return bytes;
             }
         }
         self.runs.push(Run {
@@ -449,6 +467,7 @@ impl ActiveStream {
             length: place.length as u32,
         });
         self.run_bytes = bytes;
+        bytes
     }
 }
 

@@ -10,12 +10,12 @@
 use super::active::ActiveIndex;
 use super::{DamagedSpan, IndexDamage};
 use crate::segment::{
-    FEATURES_KNOWN, FORMAT_VERSION, FieldReader, FieldWriter, INDEX_MAGIC, LogEnd,
+    FEATURES_KNOWN, FORMAT_VERSION, FieldReader, FieldWriter, INDEX_MAGIC, LogEnd, features_of,
 };
 use bytes::Bytes;
 use nova_model::limits::{BLOCK_BYTES, SEGMENT_BYTES_MAX};
 use nova_model::request::BucketInfo;
-use nova_model::{Checksum, GroupNumber, SegmentId, StreamId};
+use nova_model::{Checksum, Generation, GroupNumber, SegmentId, StreamId};
 use rkyv::{Archive, Serialize, rancor};
 use std::collections::BTreeMap;
 use std::mem;
@@ -106,10 +106,14 @@ pub(super) struct Trailer {
     pub(super) body_checksum: Checksum,
     /// The segment.
     pub(super) segment: SegmentId,
-    /// Where it ends.
+    /// Where it ends, or ended before it was rewritten.
     pub(super) end: LogEnd,
     /// Where the sections are.
     pub(super) sections: Sections,
+    /// Bytes of its file that count.
+    pub(super) length: u64,
+    /// Bytes of its batches, as they lie in groups; 0 if an older version did not count them.
+    pub(super) batch_bytes: u64,
 }
 
 macro_rules! append {
@@ -119,8 +123,8 @@ macro_rules! append {
     };
 }
 
-/// The whole file.
-pub(super) fn encode(index: &ActiveIndex, end: &LogEnd) -> Bytes {
+/// The whole file. `length` bytes of the segment count.
+pub(super) fn encode(index: &ActiveIndex, end: &LogEnd, length: u64) -> Bytes {
     let mut out = Vec::new();
     let mut rows = Vec::new();
     for (id, stream) in index.all_streams() {
@@ -170,6 +174,8 @@ pub(super) fn encode(index: &ActiveIndex, end: &LogEnd) -> Bytes {
             released,
             damaged,
         },
+        length,
+        batch_bytes: index.batch_bytes(),
     };
     out.extend_from_slice(&trailer.encode());
     Bytes::from(out)
@@ -275,7 +281,7 @@ impl Trailer {
         fields
             .u16(FORMAT_VERSION)
             .u16(TRAILER_BYTES as u16)
-            .u32(FEATURES_KNOWN);
+            .u32(features_of(&self.segment));
         fields.u32(self.body_checksum.0).segment_id(&self.segment);
         fields
             .u64(self.end.length)
@@ -284,6 +290,7 @@ impl Trailer {
         for section in self.sections.all() {
             fields.u64(section.start as u64).u64(section.len() as u64);
         }
+        fields.u64(self.length).u64(self.batch_bytes);
         let checksum = Checksum::of(&bytes[CHECKSUM_END..]);
         bytes[INDEX_MAGIC.len()..CHECKSUM_END].copy_from_slice(&checksum.0.to_le_bytes());
         bytes
@@ -311,14 +318,20 @@ impl Trailer {
         let body_checksum = Checksum(fields.u32());
         let segment = fields.segment_id();
         let end = LogEnd {
-            segment: Some(segment),
+            segment: Some(segment.original()),
             length: fields.u64(),
             last_group: GroupNumber(fields.u64()),
             last_checksum: Checksum(fields.u32()),
         };
         let sections = decode_sections(&mut fields, body.len())?;
-        let whole = end.length.is_multiple_of(BLOCK_BYTES as u64);
-        if !whole || end.length > SEGMENT_BYTES_MAX {
+        let (length, batch_bytes) = (fields.u64(), fields.u64());
+        let length = match segment.generation {
+            Generation(0) => end.length,
+            _ => length,
+        };
+        let is_whole =
+            |length: u64| length.is_multiple_of(BLOCK_BYTES as u64) && length <= SEGMENT_BYTES_MAX;
+        if !is_whole(end.length) || !is_whole(length) {
             return Err(IndexDamage::Trailer);
         }
         Ok(Trailer {
@@ -326,6 +339,8 @@ impl Trailer {
             segment,
             end,
             sections,
+            length,
+            batch_bytes,
         })
     }
 }

@@ -109,9 +109,30 @@ impl SealedIndex {
         self.trailer.segment
     }
 
-    /// Where the segment ends.
+    /// Where the segment ends, or ended before it was rewritten: what the one behind it says.
     pub fn end(&self) -> LogEnd {
         self.trailer.end
+    }
+
+    /// Bytes of the segment's file that count.
+    pub fn length(&self) -> u64 {
+        self.trailer.length
+    }
+
+    /// Bytes of its batches, as they lie in groups; none if that was not counted.
+    pub(crate) fn batch_bytes(&self) -> Option<u64> {
+        Some(self.trailer.batch_bytes).filter(|bytes| *bytes > 0)
+    }
+
+    /// Bytes of the archive of the state in row `n` of the table.
+    pub(crate) fn state_bytes(&self, n: usize) -> Result<u64, IndexDamage> {
+        Ok(u64::from(self.stream_row(n)?.state_length.to_native()))
+    }
+
+    /// The first run of a stream, if the segment holds records of it.
+    pub(crate) fn first_run(&self, id: StreamId) -> Result<Option<Run>, IndexDamage> {
+        let first = self.run_numbers(id)?.next();
+        first.map(|n| self.run(n)).transpose()
     }
 
     /// Bytes of the index.

@@ -21,7 +21,7 @@ use nova_model::cursor::ReadCursor;
 use nova_model::ids::StreamId;
 use nova_model::limits::{READ_CHUNK_BYTES, READER_AHEAD_BYTES_MAX};
 use nova_model::request::ReadLimits;
-use nova_model::{SegmentId, SequenceNumber, StoredBatch, Timestamp};
+use nova_model::{Generation, SegmentId, SequenceNumber, StoredBatch, Timestamp};
 use std::collections::VecDeque;
 
 /// One open reader.
@@ -108,7 +108,7 @@ impl Reader {
 
     /// The next runs that lie one behind the other, up to `bytes` but at least one.
     pub(crate) fn next_read(&self, bytes: u64) -> Option<NextRead> {
-        let (file, _) = self.segment?;
+        let (file, id) = self.segment?;
         let first = self.runs.front()?;
         let offset = u64::from(first.offset);
         let (mut end, mut runs) = (first.end(), 1);
@@ -122,6 +122,7 @@ impl Reader {
         Some(NextRead {
             file,
             first: first.first.sequence,
+            generation: id.generation,
             offset,
             length: (end - offset) as usize,
             runs,
@@ -134,6 +135,7 @@ pub(crate) struct NextRead {
     pub(crate) file: SegmentFile,
     /// The stream's first record in it.
     pub(crate) first: SequenceNumber,
+    pub(crate) generation: Generation,
     pub(crate) offset: u64,
     pub(crate) length: usize,
     /// How many runs it takes.

@@ -18,7 +18,7 @@ use super::{Flaw, RecoveredLog, RecoveryError, RecoveryOptions, accepted_range};
 use crate::disk::{BootDisk, SegmentFile};
 use crate::index::{DamagedSpan, IndexDamage, SealedIndex};
 use crate::released::Released;
-use nova_model::{LogId, SegmentNumber};
+use nova_model::{Generation, LogId, SegmentNumber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -48,7 +48,12 @@ pub fn reconcile<'a>(
         log.indexes = kept;
         log.report.segments = log.indexes.len();
         for index in gone {
-            disk.recycle(index.file())?;
+            let (file, generation) = (index.file(), index.id().generation);
+            if generation > Generation(0) {
+                // The disk may be another one than that which recovered the log.
+                disk.choose(file, generation)?;
+            }
+            disk.recycle(file)?;
             log.report.recycled += 1;
         }
         log.released = released.clone();

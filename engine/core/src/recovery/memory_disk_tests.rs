@@ -2,7 +2,7 @@
 //! and logs made of segments for it.
 
 use super::*;
-use crate::disk::{DiskError, DiskFailure, LogListing, Mapped};
+use crate::disk::{DiskError, DiskFailure, ListedSegment, LogListing, Mapped};
 use crate::entry::Entry;
 use crate::index::Run;
 use crate::segment::samples::{Image, LOG, STAR, batch, id, led, stream};
@@ -23,6 +23,10 @@ pub(super) enum Fails {
 pub(super) struct MemoryDisk {
     pub(super) files: BTreeMap<u64, Vec<u8>>,
     pub(super) indexes: BTreeMap<u64, Vec<u8>>,
+    /// Newer generations, with their indexes if they are there.
+    pub(super) rewritten: BTreeMap<(u64, u16), (Vec<u8>, Option<Vec<u8>>)>,
+    /// The generation of each file that has another than 0.
+    pub(super) generations: BTreeMap<u64, u16>,
     pub(super) locked: BTreeSet<u64>,
     pub(super) recycled: Vec<u64>,
     pub(super) calls: usize,
@@ -37,6 +41,8 @@ impl MemoryDisk {
         MemoryDisk {
             files: self.files.clone(),
             indexes: self.indexes.clone(),
+            rewritten: self.rewritten.clone(),
+            generations: self.generations.clone(),
             ..MemoryDisk::default()
         }
     }
@@ -59,6 +65,10 @@ impl MemoryDisk {
         self.file_mut(number)[at] ^= 0x10;
     }
 
+    fn generation(&self, number: u64) -> Generation {
+        Generation(self.generations.get(&number).copied().unwrap_or(0))
+    }
+
     fn call<T>(&mut self, does: impl FnOnce(&mut Self) -> T) -> Result<T, DiskError> {
         let number = self.calls;
         self.calls += 1;
@@ -70,6 +80,14 @@ impl MemoryDisk {
             }
             _ => Ok(does(self)),
         }
+    }
+}
+
+fn listed_segment((number, generation, size): (SegmentNumber, Generation, u64)) -> ListedSegment {
+    ListedSegment {
+        number,
+        generation,
+        size,
     }
 }
 
@@ -86,17 +104,41 @@ fn failure() -> DiskError {
 
 impl BootDisk for MemoryDisk {
     fn list(&mut self, _log: LogId) -> Result<LogListing, DiskError> {
-        self.call(|disk| LogListing {
-            segments: disk
-                .files
-                .iter()
-                .map(|(number, bytes)| (SegmentNumber(*number), bytes.len() as u64))
-                .collect(),
-            indexes: disk
-                .indexes
-                .keys()
-                .map(|number| SegmentNumber(*number))
-                .collect(),
+        self.call(|disk| {
+            let mut listing = LogListing::default();
+            for (number, bytes) in &disk.files {
+                let generation = disk.generation(*number);
+                let listed = (SegmentNumber(*number), generation, bytes.len() as u64);
+                listing.segments.push(listed_segment(listed));
+                if disk.indexes.contains_key(number) {
+                    listing.indexes.push((SegmentNumber(*number), generation));
+                }
+            }
+            for ((number, generation), (bytes, index)) in &disk.rewritten {
+                let (number, generation) = (SegmentNumber(*number), Generation(*generation));
+                let listed = (number, generation, bytes.len() as u64);
+                listing.segments.push(listed_segment(listed));
+                listing
+                    .indexes
+                    .extend(index.as_ref().map(|_| (number, generation)));
+            }
+            listing.segments.sort_unstable();
+            listing.indexes.sort_unstable();
+            listing
+        })
+    }
+
+    fn choose(&mut self, file: SegmentFile, generation: Generation) -> Result<(), DiskError> {
+        self.call(|disk| {
+            let number = file.number.0;
+            let chosen = disk.rewritten.remove(&(number, generation.0));
+            disk.rewritten.retain(|(other, _), _| *other != number);
+            if let Some((bytes, index)) = chosen {
+                disk.files.insert(number, bytes);
+                disk.indexes.remove(&number);
+                disk.indexes.extend(index.map(|index| (number, index)));
+                disk.generations.insert(number, generation.0);
+            }
         })
     }
 

@@ -15,6 +15,7 @@
 //! - A crash at any point of a recovery leaves files from which the next one gets the same result
 //!   (docs/DURABILITY.md walks them).
 //! - No segment of an earlier incarnation is written into. It is cut at its end, never extended.
+//! - Of several generations of a segment the newest counts: it got its name when it was whole.
 //!
 //! # Not here
 //! - The header of the new incarnation's first segment, which seals what was found here: the shard
@@ -39,7 +40,9 @@ use crate::released::Released;
 use crate::segment::{Checks, LogEnd, SegmentHeader};
 use crate::state::StreamState;
 use nova_model::limits::BLOCK_BYTES;
-use nova_model::{GroupNumber, Incarnation, LogId, SegmentId, SegmentNumber, StarId, StreamId};
+use nova_model::{
+    Generation, GroupNumber, Incarnation, LogId, SegmentId, SegmentNumber, StarId, StreamId,
+};
 use roles::Role;
 use scan::{Ending, Scanned, Task, scan};
 use std::collections::BTreeMap;
@@ -86,7 +89,7 @@ pub fn recover(
     star: StarId,
     options: RecoveryOptions,
 ) -> Result<RecoveredLog, RecoveryError> {
-    let survey = survey(disk, log, star)?;
+    let survey = survey(disk, log, star, options.planted)?;
     let mut recovery = Recovery {
         disk,
         options,
@@ -117,14 +120,19 @@ impl Recovery<'_> {
         let file = segment.file;
         match self.role(survey, segment)? {
             Role::Indexed(index) => {
-                let length = index.end().length;
+                let length = index.length();
                 self.note_damage_of(&index)?;
                 self.indexes.push(Arc::new(index));
                 self.finish(segment, length)?;
             }
-            Role::Read { id, before, ending } => {
+            Role::Read {
+                id,
+                before,
+                ending,
+                stands_for,
+            } => {
                 let scanned = self.read(segment, id, before, ending)?;
-                self.take_scanned(segment, scanned)?;
+                self.take_scanned(segment, scanned, stands_for)?;
             }
             Role::WithoutGroups => {
                 let header = match segment.head {
@@ -164,7 +172,12 @@ impl Recovery<'_> {
         scan(self.disk, task)
     }
 
-    fn take_scanned(&mut self, segment: &Surveyed, scanned: Scanned) -> Result<(), RecoveryError> {
+    fn take_scanned(
+        &mut self,
+        segment: &Surveyed,
+        scanned: Scanned,
+        stands_for: Option<LogEnd>,
+    ) -> Result<(), RecoveryError> {
         let file = segment.file;
         self.report.groups += scanned.groups;
         self.report.read_bytes += scanned.read_bytes;
@@ -180,15 +193,19 @@ impl Recovery<'_> {
             return Ok(());
         }
         self.report.kept_bytes += scanned.end.length - BLOCK_BYTES as u64;
-        let mapped = self
-            .disk
-            .store_index(file, scanned.index.seal(&scanned.end))?;
+        let stands_for = stands_for.unwrap_or(LogEnd {
+            segment: Some(scanned.index.id().original()),
+            ..scanned.end
+        });
+        let length = scanned.end.length;
+        let bytes = scanned.index.seal_rewritten(&stands_for, length);
+        let mapped = self.disk.store_index(file, bytes)?;
         let index = SealedIndex::open(file, mapped).map_err(|damage| RecoveryError::Damaged {
             range: Box::new(whole_range(segment)),
             flaw: Flaw::Index(damage),
         })?;
         self.indexes.push(Arc::new(index));
-        self.finish(segment, scanned.end.length)
+        self.finish(segment, length)
     }
 
     /// Cuts a segment to its length and lets its lock go.
@@ -242,12 +259,14 @@ impl Recovery<'_> {
                     log,
                     incarnation,
                     number: next_number,
+                    generation: Generation(0),
                 };
                 let header = SegmentHeader {
                     id,
                     file_length: BLOCK_BYTES as u64,
                     closed: true,
                     predecessor: end.predecessor(),
+                    rewritten: None,
                 };
                 self.disk.create_closed(file, header.encode())?;
                 next_number = next_number.next();
@@ -335,7 +354,8 @@ impl Recovery<'_> {
     /// The segment without groups whose header alone still says where the log ends.
     fn last_witness(&self, end: &LogEnd) -> Option<SegmentNumber> {
         let segment = end.segment?;
-        if self.indexes.iter().any(|index| index.id() == segment) {
+        let is_held = |index: &Arc<SealedIndex>| index.id().original() == segment;
+        if self.indexes.iter().any(is_held) {
             return None;
         }
         let says_so = |header: &SegmentHeader| header.end_before() == *end;
@@ -406,6 +426,9 @@ mod gaps_tests;
 #[cfg(test)]
 #[path = "memory_disk_tests.rs"]
 mod memory_disk;
+#[cfg(test)]
+#[path = "rewritten_tests.rs"]
+mod rewritten_tests;
 #[cfg(test)]
 #[path = "recovery_tests.rs"]
 mod tests;

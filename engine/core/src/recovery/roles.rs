@@ -5,6 +5,7 @@
 //!   sealed, index lost                    -> read up to the seal
 //!   the newest with a header              -> read to where it ends
 //!   older, no seal, no index, groups      -> read whole: its successor was forgotten
+//!   rewritten, index lost                 -> read up to where its own header says
 //!   no header, no groups                  -> a file that was made and never begun
 //!   no header, groups                     -> damage
 //! ```
@@ -22,9 +23,9 @@ use super::{Recovery, whole_range};
 use crate::disk::SegmentFile;
 use crate::index::SealedIndex;
 use crate::planted::PlantedBug;
-use crate::segment::LogEnd;
+use crate::segment::{LogEnd, SegmentHeader};
 use nova_model::limits::BLOCK_BYTES;
-use nova_model::{SegmentId, StarId};
+use nova_model::{Generation, SegmentId, StarId};
 
 /// What becomes of a segment.
 pub(super) enum Role {
@@ -35,6 +36,8 @@ pub(super) enum Role {
         id: SegmentId,
         before: Option<LogEnd>,
         ending: Ending,
+        /// What it stands for in its log, if that is not where reading it ends.
+        stands_for: Option<LogEnd>,
     },
     /// It holds no group.
     WithoutGroups,
@@ -54,6 +57,7 @@ impl Recovery<'_> {
             .is_some_and(|own| own.id.number == segment.file.number);
         if let Head::Own(header) = segment.head
             && seal.is_some()
+            && header.rewritten.is_none()
             && self.options.planted.has(PlantedBug::NoSeal)
         {
             let before = Some(header.end_before());
@@ -61,6 +65,7 @@ impl Recovery<'_> {
                 id: header.id,
                 before,
                 ending: Ending::Open,
+                stands_for: None,
             });
         }
         let problem = match self.open_index(survey, segment, is_newest)? {
@@ -68,17 +73,20 @@ impl Recovery<'_> {
             Err(problem) => problem,
         };
         let role = match (segment.head, seal) {
-            (Head::Own(header), Some(seal)) if header.id == seal.id => Role::Read {
+            (Head::Own(header), Some(seal)) if !header.is_sealed_by(seal) => self.gone(segment)?,
+            (Head::Own(header), _) if header.rewritten.is_some() => rewritten(&header),
+            (Head::Own(header), Some(seal)) => Role::Read {
                 id: seal.id,
                 before: Some(header.end_before()),
                 ending: Ending::Sealed(*seal),
+                stands_for: None,
             },
-            (Head::Own(_), Some(_)) => self.gone(segment)?,
             (Head::Own(header), None) if header.closed => Role::WithoutGroups,
             (Head::Own(header), None) if is_newest => Role::Read {
                 id: header.id,
                 before: Some(header.end_before()),
                 ending: Ending::Open,
+                stands_for: None,
             },
             (Head::Own(header), None) => match self.first_group(segment, header.id.star)? {
                 None => Role::WithoutGroups,
@@ -86,6 +94,7 @@ impl Recovery<'_> {
                     id: header.id,
                     before: Some(header.end_before()),
                     ending: Ending::Whole,
+                    stands_for: None,
                 },
             },
             (Head::Lost(_), _) => self.headless(survey, segment)?,
@@ -124,7 +133,10 @@ impl Recovery<'_> {
         let is_last = survey
             .newest()
             .is_none_or(|own| own.id.number < segment.file.number);
+        let stands_for = seal.map(|seal| LogEnd::from(Some(*seal)));
         let ending = match seal {
+            // What the seal says is not where it ends now.
+            _ if id.generation > Generation(0) => Ending::Whole,
             Some(seal) => Ending::Sealed(*seal),
             None if is_last => Ending::Open,
             None => Ending::Whole,
@@ -133,6 +145,7 @@ impl Recovery<'_> {
             id,
             before: None,
             ending,
+            stands_for: stands_for.filter(|_| id.generation > Generation(0)),
         })
     }
 
@@ -165,9 +178,9 @@ impl Recovery<'_> {
         let seal = survey.seals.get(&segment.file.number);
         let other_id = match segment.head {
             Head::Own(header) => header.id != index.id(),
-            Head::Lost(_) => false,
+            Head::Lost(_) => index.id().generation != segment.generation,
         };
-        let is_cut = segment.size < index.end().length && !index.has_damage();
+        let is_cut = segment.size < index.length() && !index.has_damage();
         if other_id || is_cut || seal.is_some_and(|seal| LogEnd::from(Some(*seal)) != index.end()) {
             return Ok(Err(RebuildReason::OtherEnd));
         }
@@ -176,7 +189,7 @@ impl Recovery<'_> {
             // segment without groups that is a spare file by now. So the index is the seal: what
             // lies behind its end in a longer file was torn, or landed late.
             let is_unsealed = self.options.planted.has(PlantedBug::NoSeal);
-            if is_unsealed && segment.size != index.end().length {
+            if is_unsealed && segment.size != index.length() {
                 return Ok(Err(RebuildReason::Missing));
             }
             if let Err(damage) = index.verify() {
@@ -211,5 +224,17 @@ impl Recovery<'_> {
             header.segment.log == log && header.segment.number == number
         })?;
         Ok(found.map(|(_, header)| header.segment))
+    }
+}
+
+/// A segment that was rewritten says itself where it ends.
+fn rewritten(header: &SegmentHeader) -> Role {
+    let now = header.rewritten.zip(header.own_seal());
+    let (now, own_seal) = now.expect("called for a segment that was rewritten");
+    Role::Read {
+        id: header.id,
+        before: Some(LogEnd::default()),
+        ending: Ending::Sealed(own_seal),
+        stands_for: Some(LogEnd::from(Some(now.stands_for))),
     }
 }

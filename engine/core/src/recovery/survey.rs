@@ -4,16 +4,17 @@
 //! process can land until the lock is had, and never after.
 //!
 //! # Invariants
-//! - A header in a survey belongs to the star, the log and the file's number.
+//! - A header in a survey belongs to the star, the log, the file's number and its generation.
 //!
 //! # Not here
 //! - What is behind the headers: the parent module and `scan`.
 
 use super::report::RecoveryError;
-use crate::disk::{BootDisk, LogListing, SegmentFile};
+use crate::disk::{BootDisk, ListedSegment, LogListing, SegmentFile};
+use crate::planted::{PlantedBug, PlantedBugs};
 use crate::segment::{HeaderDamage, Predecessor, SegmentHeader};
 use nova_model::limits::BLOCK_BYTES;
-use nova_model::{Incarnation, LogId, SegmentNumber, StarId};
+use nova_model::{Generation, Incarnation, LogId, SegmentId, SegmentNumber, StarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the first block of a segment says.
@@ -29,6 +30,8 @@ pub(super) enum Head {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Surveyed {
     pub(super) file: SegmentFile,
+    /// The generation that counts.
+    pub(super) generation: Generation,
     pub(super) size: u64,
     pub(super) has_index: bool,
     /// Whether it was locked, because nothing sealed it.
@@ -79,8 +82,9 @@ pub(super) fn survey(
     disk: &mut dyn BootDisk,
     log: LogId,
     star: StarId,
+    planted: PlantedBugs,
 ) -> Result<Survey, RecoveryError> {
-    let listing = disk.list(log)?;
+    let listing = listed(disk, log, planted)?;
     let before = look(disk, log, star, &listing)?;
     let mut locked = BTreeSet::new();
     for segment in &before.segments {
@@ -90,12 +94,40 @@ pub(super) fn survey(
             locked.insert(segment.file);
         }
     }
-    let listing = disk.list(log)?;
+    let listing = listed(disk, log, planted)?;
     let mut survey = look(disk, log, star, &listing)?;
     for segment in &mut survey.segments {
         segment.is_locked = locked.contains(&segment.file);
     }
     Ok(survey)
+}
+
+/// What there is of a log, with one generation of each segment: the newest, which got its name when
+/// it was whole.
+fn listed(
+    disk: &mut dyn BootDisk,
+    log: LogId,
+    planted: PlantedBugs,
+) -> Result<LogListing, RecoveryError> {
+    let mut listing = disk.list(log)?;
+    let of_number = |a: &ListedSegment, b: &ListedSegment| a.number == b.number;
+    let mut chosen = Vec::new();
+    for generations in listing.segments.chunk_by(of_number) {
+        let newest = match planted.has(PlantedBug::OlderGeneration) {
+            true => generations.first(),
+            false => generations.last(),
+        };
+        let newest = *newest.expect("a chunk is not empty");
+        let ListedSegment {
+            number, generation, ..
+        } = newest;
+        if generations.len() > 1 || generation > Generation(0) {
+            disk.choose(SegmentFile { log, number }, generation)?;
+        }
+        chosen.push(newest);
+    }
+    listing.segments = chosen;
+    Ok(listing)
 }
 
 fn look(
@@ -106,9 +138,14 @@ fn look(
 ) -> Result<Survey, RecoveryError> {
     let mut survey = Survey::default();
     let mut latest = Incarnation::default();
-    for &(number, size) in &listing.segments {
+    for &listed in &listing.segments {
+        let ListedSegment {
+            number,
+            generation,
+            size,
+        } = listed;
         let file = SegmentFile { log, number };
-        let head = match read_head(disk, file, star)? {
+        let head = match read_head(disk, file, generation, star)? {
             // A number is used again when no segment of that number got a group. Then a spare file
             // may still begin with its old header: starts only go up along a log.
             Head::Own(header) if header.id.incarnation < latest => Head::Lost(None),
@@ -126,8 +163,9 @@ fn look(
         }
         survey.segments.push(Surveyed {
             file,
+            generation,
             size,
-            has_index: listing.indexes.binary_search(&number).is_ok(),
+            has_index: listing.indexes.binary_search(&(number, generation)).is_ok(),
             is_locked: false,
             head,
         });
@@ -138,6 +176,7 @@ fn look(
 fn read_head(
     disk: &mut dyn BootDisk,
     file: SegmentFile,
+    generation: Generation,
     star: StarId,
 ) -> Result<Head, RecoveryError> {
     let block = disk.read(file, 0, BLOCK_BYTES)?;
@@ -148,10 +187,14 @@ fn read_head(
             found: header.id.star,
             expected: star,
         }),
-        Ok(Some(header)) if header.id.log == file.log && header.id.number == file.number => {
-            Ok(Head::Own(header))
+        Ok(Some(header)) => {
+            let SegmentId { log, number, .. } = header.id;
+            let is_own = SegmentFile { log, number } == file && header.id.generation == generation;
+            Ok(match is_own {
+                true => Head::Own(header),
+                false => Head::Lost(None),
+            })
         }
-        Ok(Some(_)) => Ok(Head::Lost(None)),
         Err(damage @ HeaderDamage::Version { .. }) => Err(RecoveryError::Version { file, damage }),
         Err(damage) => Ok(Head::Lost(Some(damage))),
     }

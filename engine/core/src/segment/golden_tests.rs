@@ -9,6 +9,9 @@
 use super::samples::{Image, batch, file, id, led, one_of_each, stream};
 use super::*;
 use crate::index::SealedIndex;
+use crate::rewrite::Needed;
+use crate::rewrite::samples::rewrite;
+use crate::state::StreamState;
 use bytes::Bytes;
 use nova_model::{Checksum, GroupNumber, SequenceNumber, StreamId};
 use std::path::PathBuf;
@@ -38,6 +41,11 @@ fn hex(bytes: &[u8]) -> String {
 
 /// A segment with a predecessor, a group with an entry of each kind, and one with a shared payload.
 fn image() -> Image {
+    image_and_stream().0
+}
+
+/// The same with the state of the stream that its last group is of.
+fn image_and_stream() -> (Image, StreamState) {
     let before = LogEnd {
         segment: Some(id(6, 41)),
         length: 81_920,
@@ -49,7 +57,7 @@ fn image() -> Image {
     let mut other = stream(2);
     let entries = [led(&other), batch(&mut other, 2000), batch(&mut other, 1)];
     image.push(&entries);
-    image
+    (image, other)
 }
 
 fn text(header: &SegmentHeader, groups: &[Group], bytes: &[u8]) -> String {
@@ -87,6 +95,45 @@ fn golden_segment_is_what_is_written_and_what_is_read() {
     assert_eq!(
         said,
         String::from_utf8_lossy(&golden("segment.txt", said.as_bytes()))
+    );
+}
+
+/// A segment of which the statement of one stream is left, and the last batch of another.
+#[test]
+fn golden_rewritten_segment_is_what_is_written_and_what_is_read() {
+    let (mut image, mut other) = image_and_stream();
+    image.push(&[batch(&mut other, 10_000)]);
+    image.push(&[batch(&mut other, 5)]);
+    let index = Arc::new(image.index.seal(&image.end));
+    let index = Arc::new(SealedIndex::open(file(42), index).expect("sound"));
+    let needed = |state: &StreamState| {
+        let back = u64::from(state.id == StreamId(2));
+        Needed::From(SequenceNumber(state.tail.sequence.0 - back))
+    };
+    let written = rewrite(&image.bytes, &index, needed).expect("smaller");
+    let bytes = golden("rewritten.bin", &written.bytes);
+    assert_eq!(
+        hex(&written.bytes),
+        hex(&bytes),
+        "a rewritten segment is written otherwise"
+    );
+    let header = SegmentHeader::decode(&bytes)
+        .expect("whole")
+        .expect("there");
+    let bytes = Bytes::from(bytes);
+    let mut groups = Vec::new();
+    let mut at = SEGMENT_HEADER_BYTES;
+    while at < bytes.len() {
+        let group = decode_group(&bytes.slice(at..), &header.id).expect("whole");
+        at += group.length;
+        groups.push(group);
+    }
+    let said = text(&header, &groups, &bytes);
+    let trailer = &written.index[written.index.len() - 256..];
+    let said = format!("{said}\n{}", hex(trailer));
+    assert_eq!(
+        said,
+        String::from_utf8_lossy(&golden("rewritten.txt", said.as_bytes()))
     );
 }
 

@@ -13,7 +13,7 @@
 //!   what [`decode_group`] takes.
 
 use super::entry_codec::{self, EntryDamage, EntryHead, PayloadCheck, decode_entry};
-use super::layout::{FieldReader, FieldWriter, blocks};
+use super::layout::{FieldReader, FieldWriter, blocks, features_of};
 use super::{FEATURES_KNOWN, FORMAT_VERSION, GROUP_HEADER_BYTES, GROUP_MAGIC};
 use crate::entry::Entry;
 use bytes::Bytes;
@@ -156,7 +156,7 @@ impl GroupHeader {
         fields
             .u16(FORMAT_VERSION)
             .u16(GROUP_HEADER_BYTES as u16)
-            .u32(FEATURES_KNOWN);
+            .u32(features_of(&self.segment));
         fields
             .u32(self.length)
             .u32(self.entries)

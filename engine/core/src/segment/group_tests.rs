@@ -99,8 +99,8 @@ fn an_impossible_length_or_count_is_refused_before_it_is_used() {
     assert_eq!(field(24, 0), GroupDamage::Field("entry count"));
     assert_eq!(field(24, u32::MAX), GroupDamage::Field("entry count"));
     assert!(matches!(
-        field(16, 1),
-        GroupDamage::Version { features: 1, .. }
+        field(16, 2),
+        GroupDamage::Version { features: 2, .. }
     ));
     assert!(matches!(
         field(12, 0x0080_0002),

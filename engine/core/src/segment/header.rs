@@ -7,15 +7,17 @@
 //!
 //! # Invariants
 //! - A header that decodes has a checksum over its whole block, so none is half written.
+//! - Predecessor and stand-in are named by their original ids: no header changes its meaning when
+//!   another segment is rewritten.
 //!
 //! # Not here
 //! - Whether the predecessor's end agrees with its bytes: [`crate::recovery`].
 
-use super::layout::{FieldReader, FieldWriter, SEGMENT_ID_BYTES};
+use super::layout::{FieldReader, FieldWriter, SEGMENT_ID_BYTES, features_of};
 use super::{FEATURES_KNOWN, FORMAT_VERSION, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC};
 use bytes::Bytes;
 use nova_model::limits::{BLOCK_BYTES, SEGMENT_BYTES_MAX};
-use nova_model::{Checksum, GroupNumber, SegmentId};
+use nova_model::{Checksum, Generation, GroupNumber, SegmentId};
 
 /// The last segment before this one that has groups, and where it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,20 @@ pub struct Predecessor {
     /// Bytes of it that count, its header among them; a multiple of the block.
     pub length: u64,
     /// Number of its last group.
+    pub last_group: GroupNumber,
+    /// Checksum of its last group.
+    pub last_checksum: Checksum,
+}
+
+/// What the header of a segment that was rewritten says besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rewritten {
+    /// What the segment stands for in its log: where it ended as it was written first. The segment
+    /// behind it says the same.
+    pub stands_for: Predecessor,
+    /// Bytes of it that count now.
+    pub length: u64,
+    /// Number of its last group; they count from 1 in each generation.
     pub last_group: GroupNumber,
     /// Checksum of its last group.
     pub last_checksum: Checksum,
@@ -77,6 +93,8 @@ pub struct SegmentHeader {
     pub closed: bool,
     /// The segment before it with its end; none at the beginning of a log.
     pub predecessor: Option<Predecessor>,
+    /// What it stands for and where it ends, if it was rewritten.
+    pub rewritten: Option<Rewritten>,
 }
 
 /// Why a block is no segment header.
@@ -115,11 +133,30 @@ pub enum HeaderDamage {
 const CHECKSUM_END: usize = 12;
 const FLAG_CLOSED: u8 = 1;
 const FLAG_PREDECESSOR: u8 = 2;
+const FLAG_REWRITTEN: u8 = 4;
 
 impl SegmentHeader {
     /// The end that this header names: where a log ends that has no group after it.
     pub fn end_before(&self) -> LogEnd {
         LogEnd::from(self.predecessor)
+    }
+
+    /// The seal that a segment carries itself: where its groups end, if it was rewritten.
+    pub fn own_seal(&self) -> Option<Predecessor> {
+        self.rewritten.map(|now| Predecessor {
+            id: self.id,
+            length: now.length,
+            last_group: now.last_group,
+            last_checksum: now.last_checksum,
+        })
+    }
+
+    /// Whether a seal of the segment behind it is one of this segment.
+    pub fn is_sealed_by(&self, seal: &Predecessor) -> bool {
+        match self.rewritten {
+            Some(now) => now.stands_for == *seal,
+            None => self.id == seal.id,
+        }
     }
 
     /// The header as one block.
@@ -129,13 +166,16 @@ impl SegmentHeader {
         if self.predecessor.is_some() {
             flags |= FLAG_PREDECESSOR;
         }
+        if self.rewritten.is_some() {
+            flags |= FLAG_REWRITTEN;
+        }
         let mut fields = FieldWriter::new(&mut block);
         fields.raw(&SEGMENT_MAGIC).skip(4);
         fields
             .u16(FORMAT_VERSION)
             .u8(flags)
             .skip(1)
-            .u32(FEATURES_KNOWN);
+            .u32(features_of(&self.id));
         fields.u32(BLOCK_BYTES as u32).u64(self.file_length);
         fields.segment_id(&self.id);
         match &self.predecessor {
@@ -146,6 +186,16 @@ impl SegmentHeader {
                 .u64(before.last_group.0)
                 .u32(before.last_checksum.0),
         };
+        if let Some(now) = &self.rewritten {
+            let stands_for = &now.stands_for;
+            fields
+                .u64(stands_for.length)
+                .u64(stands_for.last_group.0)
+                .u32(stands_for.last_checksum.0)
+                .u64(now.length)
+                .u64(now.last_group.0)
+                .u32(now.last_checksum.0);
+        }
         let checksum = Checksum::of(&block[CHECKSUM_END..]);
         block[SEGMENT_MAGIC.len()..CHECKSUM_END].copy_from_slice(&checksum.0.to_le_bytes());
         Bytes::from(block)
@@ -181,7 +231,7 @@ fn decode_fields(mut fields: FieldReader<'_>) -> Result<SegmentHeader, HeaderDam
     if version != FORMAT_VERSION || features & !FEATURES_KNOWN != 0 {
         return Err(HeaderDamage::Version { version, features });
     }
-    if flags & !(FLAG_CLOSED | FLAG_PREDECESSOR) != 0 {
+    if flags & !(FLAG_CLOSED | FLAG_PREDECESSOR | FLAG_REWRITTEN) != 0 {
         return Err(HeaderDamage::Field("flags"));
     }
     if fields.u32() != BLOCK_BYTES as u32 {
@@ -202,12 +252,42 @@ fn decode_fields(mut fields: FieldReader<'_>) -> Result<SegmentHeader, HeaderDam
     if predecessor.is_some_and(|before| !is_plausible(&before)) {
         return Err(HeaderDamage::Field("predecessor"));
     }
+    let rewritten = (flags & FLAG_REWRITTEN != 0).then(|| decode_rewritten(id, &mut fields));
+    let is_plausible_now = rewritten.is_none_or(|now| is_plausible_rewritten(&now));
+    if rewritten.is_some() != (id.generation > Generation(0)) || !is_plausible_now {
+        return Err(HeaderDamage::Field("generation"));
+    }
     Ok(SegmentHeader {
         id,
         file_length,
         closed: flags & FLAG_CLOSED != 0,
         predecessor,
+        rewritten,
     })
+}
+
+fn decode_rewritten(id: SegmentId, fields: &mut FieldReader<'_>) -> Rewritten {
+    Rewritten {
+        stands_for: Predecessor {
+            id: id.original(),
+            length: fields.u64(),
+            last_group: GroupNumber(fields.u64()),
+            last_checksum: Checksum(fields.u32()),
+        },
+        length: fields.u64(),
+        last_group: GroupNumber(fields.u64()),
+        last_checksum: Checksum(fields.u32()),
+    }
+}
+
+fn is_plausible_rewritten(now: &Rewritten) -> bool {
+    let content = Predecessor {
+        id: now.stands_for.id,
+        length: now.length,
+        last_group: now.last_group,
+        last_checksum: now.last_checksum,
+    };
+    is_plausible(&now.stands_for) && is_plausible(&content)
 }
 
 fn is_plausible(before: &Predecessor) -> bool {

@@ -10,6 +10,45 @@ fn header(closed: bool, predecessor: Option<Predecessor>) -> SegmentHeader {
         file_length: 256 << 20,
         closed,
         predecessor,
+        rewritten: None,
+    }
+}
+
+/// The same of a segment that was rewritten.
+fn rewritten() -> SegmentHeader {
+    let mut header = header(false, Some(before()));
+    header.rewritten = Some(Rewritten {
+        stands_for: Predecessor {
+            id: header.id,
+            ..before()
+        },
+        length: 8192,
+        last_group: GroupNumber(1),
+        last_checksum: Checksum(77),
+    });
+    header.id.generation = Generation(2);
+    header
+}
+
+#[test]
+fn what_a_rewritten_segment_says_is_read() {
+    let header = rewritten();
+    let block = header.encode();
+    assert_eq!(SegmentHeader::decode(&block), Ok(Some(header)));
+    let now = header.rewritten.expect("it was rewritten");
+    assert!(header.is_sealed_by(&now.stands_for));
+    assert_eq!(header.own_seal().map(|seal| seal.length), Some(8192));
+}
+
+#[test]
+fn generation_and_what_goes_with_it_come_together() {
+    let mut without = rewritten();
+    without.rewritten = None;
+    let mut original = rewritten();
+    original.id.generation = Generation(0);
+    for header in [without, original] {
+        let damage = HeaderDamage::Field("generation");
+        assert_eq!(SegmentHeader::decode(&header.encode()), Err(damage));
     }
 }
 
@@ -94,7 +133,7 @@ fn fields_out_of_bounds_and_other_versions_are_refused() {
         })
     );
     assert_eq!(
-        resealed(|block| block[14] = 4),
+        resealed(|block| block[14] = 8),
         Err(HeaderDamage::Field("flags"))
     );
     assert_eq!(

@@ -4,7 +4,7 @@
 //! - Numbers are little endian. Reserved bytes are written as zeros and not looked at.
 
 use nova_model::limits::{BLOCK_BYTES, GROUP_BYTES_MAX};
-use nova_model::{Incarnation, LogId, SegmentId, SegmentNumber, StarId};
+use nova_model::{Generation, Incarnation, LogId, SegmentId, SegmentNumber, StarId};
 
 /// First bytes of a segment.
 pub const SEGMENT_MAGIC: [u8; 8] = *b"NOVA-SEG";
@@ -14,8 +14,10 @@ pub const GROUP_MAGIC: [u8; 8] = *b"NOVA-GRP";
 pub const INDEX_MAGIC: [u8; 8] = *b"NOVA-IDX";
 /// Version of all formats of the log.
 pub const FORMAT_VERSION: u16 = 1;
+/// Feature bit of everything in a segment that was rewritten, and of its index.
+pub const FEATURE_REWRITTEN: u32 = 1;
 /// Feature bits that this version understands. An unknown bit means bytes it would misread.
-pub const FEATURES_KNOWN: u32 = 0;
+pub const FEATURES_KNOWN: u32 = FEATURE_REWRITTEN;
 /// The segment header is one block.
 pub const SEGMENT_HEADER_BYTES: usize = BLOCK_BYTES;
 /// Length of a group's header.
@@ -28,6 +30,14 @@ const _: () = {
     // Lengths of groups and entries are 32 bits.
     assert!(GROUP_BYTES_MAX <= u32::MAX as usize);
 };
+
+/// The feature bits of what belongs to a segment.
+pub(crate) fn features_of(segment: &SegmentId) -> u32 {
+    match segment.generation {
+        Generation(0) => 0,
+        _ => FEATURE_REWRITTEN,
+    }
+}
 
 /// `bytes` rounded up to whole blocks.
 pub const fn blocks(bytes: usize) -> usize {
@@ -84,9 +94,12 @@ impl<'a> FieldWriter<'a> {
         self
     }
 
-    /// A segment id: star, log, 6 reserved bytes, incarnation, number.
+    /// A segment id: star, log, generation, 4 reserved bytes, incarnation, number.
     pub(crate) fn segment_id(&mut self, id: &SegmentId) -> &mut Self {
-        self.u128(id.star.0).u16(id.log.0).skip(6);
+        self.u128(id.star.0)
+            .u16(id.log.0)
+            .u16(id.generation.0)
+            .skip(4);
         self.u64(id.incarnation.0).u64(id.number.0)
     }
 }
@@ -150,10 +163,12 @@ impl<'a> FieldReader<'a> {
     pub(crate) fn segment_id(&mut self) -> SegmentId {
         let star = StarId(self.u128());
         let log = LogId(self.u16());
-        self.skip(6);
+        let generation = Generation(self.u16());
+        self.skip(4);
         SegmentId {
             star,
             log,
+            generation,
             incarnation: Incarnation(self.u64()),
             number: SegmentNumber(self.u64()),
         }

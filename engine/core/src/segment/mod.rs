@@ -31,12 +31,12 @@ pub use group::{
     Group, GroupBuilder, GroupContext, GroupDamage, GroupHeader, SealedGroup, decode_group,
     decode_group_of,
 };
-pub use header::{HeaderDamage, LogEnd, Predecessor, SegmentHeader};
+pub use header::{HeaderDamage, LogEnd, Predecessor, Rewritten, SegmentHeader};
 pub use layout::{
-    FEATURES_KNOWN, FORMAT_VERSION, GROUP_HEADER_BYTES, GROUP_MAGIC, INDEX_MAGIC,
-    SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, blocks,
+    FEATURE_REWRITTEN, FEATURES_KNOWN, FORMAT_VERSION, GROUP_HEADER_BYTES, GROUP_MAGIC,
+    INDEX_MAGIC, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, blocks,
 };
-pub(crate) use layout::{FieldReader, FieldWriter};
+pub(crate) use layout::{FieldReader, FieldWriter, features_of};
 
 #[cfg(test)]
 #[path = "golden_tests.rs"]

@@ -12,9 +12,9 @@ use nova_model::request::BucketInfo;
 use nova_model::settings::{BucketSettings, ProducerPolicy, StreamSettings, TimestampMode};
 use nova_model::stored::Stamping;
 use nova_model::{
-    BucketName, Checksum, EncodedBatch, FencingToken, GroupNumber, Incarnation, LogId, Record,
-    SegmentId, SegmentNumber, SequenceNumber, StarId, StoredBatch, StreamId, StreamName, Timestamp,
-    WriterId, WriterStamp,
+    BucketName, Checksum, EncodedBatch, FencingToken, Generation, GroupNumber, Incarnation, LogId,
+    Record, SegmentId, SegmentNumber, SequenceNumber, StarId, StoredBatch, StreamId, StreamName,
+    Timestamp, WriterId, WriterStamp,
 };
 use proptest::prelude::*;
 
@@ -34,6 +34,7 @@ pub(crate) fn id(incarnation: u64, number: u64) -> SegmentId {
         log: LOG,
         incarnation: Incarnation(incarnation),
         number: SegmentNumber(number),
+        generation: Generation(0),
     }
 }
 
@@ -116,6 +117,7 @@ impl Image {
             file_length: 1 << 20,
             closed: false,
             predecessor: before.predecessor(),
+            rewritten: None,
         };
         let file = SegmentFile {
             log: id.log,

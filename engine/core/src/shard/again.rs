@@ -16,6 +16,7 @@ use super::{OpOwner, Shard};
 use crate::disk::{DiskError, DiskFailure, DiskOp, SegmentFile};
 use crate::event::Event;
 use bytes::Bytes;
+use nova_model::Generation;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is tried again.
@@ -25,8 +26,8 @@ pub(super) struct Again {
     indexes: BTreeMap<SegmentFile, Bytes>,
     /// Those of them that wait for another try.
     unstored: BTreeSet<SegmentFile>,
-    /// Files of released segments that wait for another try.
-    unrecycled: BTreeSet<SegmentFile>,
+    /// Files of released or replaced segments that wait for another try.
+    unrecycled: BTreeSet<(SegmentFile, Generation)>,
     told: BTreeSet<SegmentFile>,
 }
 
@@ -57,10 +58,14 @@ impl Shard {
     }
 
     /// The file of a released segment is still there. Whether it is tried again.
-    pub(super) fn recycle_failed(&mut self, file: SegmentFile, error: DiskError) -> bool {
+    pub(super) fn recycle_failed(
+        &mut self,
+        (file, generation): (SegmentFile, Generation),
+        error: DiskError,
+    ) -> bool {
         let is_tried = passes(&error);
         if is_tried {
-            self.again.unrecycled.insert(file);
+            self.again.unrecycled.insert((file, generation));
         }
         if self.again.told.insert(file) {
             self.events.push_back(Event::NotRecycled(file, error));
@@ -75,8 +80,9 @@ impl Shard {
                 self.ask(OpOwner::Index(file), DiskOp::StoreIndex { file, bytes });
             }
         }
-        for file in std::mem::take(&mut self.again.unrecycled) {
-            self.ask(OpOwner::Recycle(file), DiskOp::Recycle { file });
+        for (file, generation) in std::mem::take(&mut self.again.unrecycled) {
+            let owner = OpOwner::Recycle(file, generation);
+            self.ask(owner, DiskOp::Recycle { file, generation });
         }
     }
 }

@@ -293,8 +293,13 @@ impl Shard {
             PeerMessage::BucketReopen { name } => {
                 self.buckets.closed.remove(&name);
             }
-            PeerMessage::Released { file } => self.let_segment_go(from, file),
-            PeerMessage::LetGo { file } => self.segment_let_go(file),
+            PeerMessage::Released { file, generation } => {
+                self.let_segment_go(from, file, generation);
+            }
+            PeerMessage::LetGo { file, generation } => self.segment_let_go(file, generation),
+            PeerMessage::Rewritten { index, replaced } => {
+                self.use_rewritten(from, &index.0, replaced);
+            }
             PeerMessage::Restate { name, id } => self.restate(&name, id),
             PeerMessage::Take(handover) => self.take(from, *handover),
             PeerMessage::Taken { id, epoch } => self.taken(id, epoch),

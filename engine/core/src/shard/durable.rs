@@ -71,8 +71,13 @@ impl Shard {
                 _ => self.recycling.hurry(),
             },
             OpOwner::Space => self.space_known(result),
-            OpOwner::Recycle(file) => self.recycled(file, result),
-            OpOwner::LetGo { to, file } => self.tell_let_go(to, file, result),
+            OpOwner::Recycle(file, generation) => self.recycled(file, generation, result),
+            OpOwner::LetGo {
+                to,
+                file,
+                generation,
+            } => self.tell_let_go(to, file, generation, result),
+            OpOwner::Rewrite => self.rewrite_went_on(result),
             OpOwner::Reader(reader) => self.handle_read(reader, token, result),
         }
     }

@@ -36,6 +36,7 @@ mod read;
 mod recycle;
 mod request;
 mod retain;
+mod rewrite;
 mod session;
 mod space;
 mod stream;
@@ -64,10 +65,11 @@ use nova_model::ids::{LogId, SegmentNumber, StreamId};
 use nova_model::limits::PENDING_ANSWERS_MAX;
 use nova_model::names::{BucketName, StreamName};
 use nova_model::request::BucketInfo;
-use nova_model::{Code, CoreId, Epoch, Facts, Instant, Now, Refusal};
+use nova_model::{Code, CoreId, Epoch, Facts, Generation, Instant, Now, Refusal};
 use placement::Places;
 use recycle::Recycling;
 use retain::Retention;
+use rewrite::Rewriting;
 use session::Session;
 use space::Space;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -111,6 +113,7 @@ pub struct Shard {
     away: BTreeMap<StreamName, Away>,
     retention: Retention,
     recycling: Recycling,
+    rewriting: Rewriting,
     space: Space,
     again: Again,
     places: Places,
@@ -138,8 +141,13 @@ enum OpOwner {
     Finish(SegmentFile),
     Reader(ReaderKey),
     Space,
-    Recycle(SegmentFile),
-    LetGo { to: CoreId, file: SegmentFile },
+    Recycle(SegmentFile, Generation),
+    LetGo {
+        to: CoreId,
+        file: SegmentFile,
+        generation: Generation,
+    },
+    Rewrite,
 }
 
 impl Shard {
@@ -172,6 +180,7 @@ impl Shard {
             away: BTreeMap::new(),
             retention: Retention::default(),
             recycling: Recycling::new(start.released),
+            rewriting: Rewriting::default(),
             space: Space::default(),
             again: Again::default(),
             places: Places::new(config.cores()),
@@ -263,6 +272,7 @@ impl Shard {
         let heartbeat = self.heartbeats.first().map(|(at, _)| *at);
         let forgetting = self.retention.deadline().min(self.recycling.deadline());
         let forgetting = forgetting.min(self.space.deadline());
+        let forgetting = forgetting.min(self.rewriting.deadline());
         let forgetting = self.is_ready.then_some(forgetting);
         let given_up = self.drain.as_ref().and_then(Drain::deadline);
         [
@@ -296,6 +306,7 @@ impl Shard {
         self.send_heartbeats(now);
         self.retain(now);
         self.look_for_dead_segments(now);
+        self.rewrite(now);
         self.look_at_space(now);
         self.give_up_stuck(now.instant);
     }

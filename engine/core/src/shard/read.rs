@@ -2,7 +2,7 @@
 
 use super::{OpOwner, Shard};
 use crate::catalog::indexes::Located;
-use crate::disk::{DiskFailure, DiskOp, DiskResult, OpToken};
+use crate::disk::{DiskFailure, DiskOp, DiskResult, OpToken, SegmentFile};
 use crate::entry::Entry;
 use crate::event::{Event, ReaderKey};
 use crate::reader::{NextRead, Read, recent};
@@ -300,6 +300,7 @@ impl Shard {
     fn begin_read(&mut self, key: ReaderKey, next: &NextRead, is_ahead: bool) {
         let op = DiskOp::Read {
             file: next.file,
+            generation: next.generation,
             offset: next.offset,
             length: next.length,
         };
@@ -398,7 +399,17 @@ impl Shard {
             | DiskResult::Space { .. }
             | DiskResult::Finished => unreachable!("a read brings bytes"),
         };
+        if self.is_stale(key, read.segment) {
+            self.forget_reads(key);
+            return Served::More;
+        }
         Served::Over(Box::new(Event::ReaderFailed(key, refusal)))
+    }
+
+    /// Whether a segment was rewritten since a reader's places in it were looked up.
+    fn is_stale(&self, key: ReaderKey, (file, id): (SegmentFile, SegmentId)) -> bool {
+        let current = self.indexes.id_of(self.readers[&key].stream, file);
+        current.is_some_and(|current| current != id)
     }
 
     /// Takes the stream's batches out of groups that were read. A damaged group counts only if it

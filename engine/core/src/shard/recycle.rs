@@ -43,7 +43,7 @@ use nova_model::limits::{
     FORGET_PAUSE_SHORT_US, FORGET_PAUSE_US, FORGET_STEPS_MAX, RESTATED_BYTES_MAX, RESTATED_MAX,
     WRITER_BATCHES_MAX,
 };
-use nova_model::{CoreId, Instant, Now};
+use nova_model::{CoreId, Generation, Instant, Now};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -60,8 +60,8 @@ pub(super) struct Recycling {
     keepers: BTreeMap<SegmentFile, usize>,
     /// Whether something was trimmed or deleted since the queue was made.
     is_stale: bool,
-    /// Cores that may still use a released segment.
-    going: BTreeMap<SegmentFile, u16>,
+    /// Cores that may still use a segment that was released, or a generation that was replaced.
+    going: BTreeMap<(SegmentFile, Generation), u16>,
 }
 
 /// A segment that is looked at, row by row.
@@ -88,7 +88,7 @@ enum Pass {
 }
 
 /// What a stream asks of a segment.
-enum Verdict {
+pub(super) enum Verdict {
     /// Nothing.
     Free,
     /// To stay, at least for the moment.
@@ -142,6 +142,19 @@ impl Recycling {
         {
             self.due = Instant::default();
         }
+    }
+
+    /// Whether a segment is being looked at, or given up.
+    pub(super) fn is_at(&self, file: SegmentFile) -> bool {
+        let is_looked_at = |check: &Check| check.index.file() == file;
+        self.check.as_ref().is_some_and(is_looked_at)
+    }
+
+    /// A generation of a segment goes once that many cores have let go of it.
+    pub(super) fn replaced(&mut self, file: SegmentFile, generation: Generation, cores: u16) {
+        self.keepers.remove(&file);
+        self.queue.retain(|index| index.file() != file);
+        self.going.insert((file, generation), cores);
     }
 
     /// Whether a segment may be free that was not looked at since, or one is on its way out.
@@ -214,15 +227,9 @@ impl Shard {
     /// segment that was just sealed is cut first; then it is looked at.
     fn queue_segments(&mut self) {
         self.recycling.is_stale = false;
-        let (core, cores) = (self.config.core.0, self.config.cores());
-        let is_mine = |log: LogId| log.0 == core || (log.0 >= cores && log.0 % cores == core);
-        let going = &self.recycling.going;
-        let queue = self.indexes.recyclable(is_mine);
-        let owners = &self.owners;
-        let is_finishing = |file| owners.values().any(|owner| *owner == OpOwner::Finish(file));
-        let queue =
-            queue.filter(|index| !going.contains_key(&index.file()) && !is_finishing(index.file()));
-        self.recycling.queue = queue.collect();
+        let mut queue = self.sealed_of_mine();
+        queue.retain(|index| !self.is_finishing(index.file()));
+        self.recycling.queue = queue.into();
     }
 
     fn recycle_step(&mut self, steps: &mut usize, stated: &mut (usize, usize)) -> Step {
@@ -231,6 +238,9 @@ impl Shard {
                 return Step::Done;
             };
             *steps = steps.saturating_sub(1);
+            if self.rewriting.is_at(index.file()) {
+                return Step::More;
+            }
             let begin = self.recycling.keepers.get(&index.file()).copied();
             self.recycling.check = Some(Check {
                 index,
@@ -322,7 +332,7 @@ impl Shard {
         self.recycling.check = Some(check.again(next));
     }
 
-    fn judge_row(&self, index: &SealedIndex, state: &StreamState) -> Verdict {
+    pub(super) fn judge_row(&self, index: &SealedIndex, state: &StreamState) -> Verdict {
         let name = &state.name;
         let there = self.streams.find(name);
         if there.is_some_and(|id| self.check_moving(id).is_err()) {
@@ -408,59 +418,71 @@ impl Shard {
         known.add_all(numbers);
         let known = known.clone();
         let gone = self.indexes.let_go(log, |number| known.contains(number.0));
-        for file in gone {
-            self.forget_segment(file);
-            self.recycling.keepers.remove(&file);
-            self.recycling.going.insert(file, self.config.cores());
-            self.tell_peers(&PeerMessage::Released { file });
-            self.segment_let_go(file);
+        for (file, generation) in gone {
+            self.streams.forget_segment(file, |_| true);
+            let cores = self.config.cores();
+            self.recycling.replaced(file, generation, cores);
+            self.tell_peers(&PeerMessage::Released { file, generation });
+            self.segment_let_go(file, generation);
         }
-    }
-
-    /// Nothing in memory leads to the segment any more.
-    fn forget_segment(&mut self, file: SegmentFile) {
-        self.streams.forget_segment(file);
     }
 
     /// Another core has released a segment.
-    pub(super) fn let_segment_go(&mut self, from: CoreId, file: SegmentFile) {
+    pub(super) fn let_segment_go(&mut self, to: CoreId, file: SegmentFile, generation: Generation) {
         self.indexes
             .let_go(file.log, |number| number == file.number);
-        self.forget_segment(file);
-        self.ask(OpOwner::LetGo { to: from, file }, DiskOp::LetGo { file });
+        self.streams.forget_segment(file, |_| true);
+        let owner = OpOwner::LetGo {
+            to,
+            file,
+            generation,
+        };
+        self.ask(owner, DiskOp::LetGo { file, generation });
     }
 
     /// No handle is open here any more on a segment that another core has released.
-    pub(super) fn tell_let_go(&mut self, to: CoreId, file: SegmentFile, result: DiskResult) {
+    pub(super) fn tell_let_go(
+        &mut self,
+        to: CoreId,
+        file: SegmentFile,
+        generation: Generation,
+        result: DiskResult,
+    ) {
         if let DiskResult::Failed(error) = result {
             self.events.push_back(Event::NotRecycled(file, error));
         }
-        let message = PeerMessage::LetGo { file };
+        let message = PeerMessage::LetGo { file, generation };
         self.events.push_back(Event::Peer(to, message));
     }
 
-    /// One core less uses a released segment.
-    pub(super) fn segment_let_go(&mut self, file: SegmentFile) {
-        let Some(users) = self.recycling.going.get_mut(&file) else {
+    /// One core less uses a segment that was released, or a generation that was replaced.
+    pub(super) fn segment_let_go(&mut self, file: SegmentFile, generation: Generation) {
+        let Some(users) = self.recycling.going.get_mut(&(file, generation)) else {
             return;
         };
         *users -= 1;
         if *users == 0 {
-            self.ask(OpOwner::Recycle(file), DiskOp::Recycle { file });
+            let owner = OpOwner::Recycle(file, generation);
+            self.ask(owner, DiskOp::Recycle { file, generation });
         }
     }
 
     /// The file of a segment is a spare one, or gone.
-    pub(super) fn recycled(&mut self, file: SegmentFile, result: DiskResult) {
+    pub(super) fn recycled(
+        &mut self,
+        file: SegmentFile,
+        generation: Generation,
+        result: DiskResult,
+    ) {
         match result {
             DiskResult::Failed(error) => {
-                if self.recycle_failed(file, error) {
+                if self.recycle_failed((file, generation), error) {
                     return;
                 }
             }
             _ => self.again.done(file),
         }
-        self.recycling.going.remove(&file);
+        self.recycling.going.remove(&(file, generation));
         self.ask_for_space();
     }
 }

@@ -46,6 +46,11 @@ impl Space {
         self.due
     }
 
+    /// Whether so many bytes are free, as far as known.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        self.free >= bytes
+    }
+
     /// Whether so little is free, or nothing known of it, that it is to be found out early whether
     /// there is room for the next segment.
     pub(super) fn is_tight(&self) -> bool {

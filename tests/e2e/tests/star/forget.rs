@@ -46,7 +46,7 @@ fn number(variable: &str, usual: u64) -> u64 {
 }
 
 /// Bytes that the files of a folder take.
-fn disk_bytes(folder: &std::path::Path) -> u64 {
+pub(crate) fn disk_bytes(folder: &std::path::Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = std::fs::read_dir(folder).expect("the folder is there");
     let bytes = entries.map(|entry| {

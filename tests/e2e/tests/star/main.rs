@@ -34,6 +34,7 @@ mod raw;
 mod recovery;
 mod repeats;
 mod restart;
+mod rewrite;
 mod shutdown;
 mod stalled;
 mod start_failures;

@@ -137,7 +137,10 @@ impl Star {
                 DiskOp::Read { .. }
                 | DiskOp::StoreIndex { .. }
                 | DiskOp::Recycle { .. }
-                | DiskOp::LetGo { .. } => {
+                | DiskOp::LetGo { .. }
+                | DiskOp::WriteDraft { .. }
+                | DiskOp::PlaceDraft { .. }
+                | DiskOp::DropDraft { .. } => {
                     unreachable!("one young segment, and nobody reads")
                 }
             };

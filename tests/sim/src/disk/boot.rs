@@ -6,8 +6,11 @@
 use super::{SimDisk, failed, mapped};
 use crate::rng::Rng;
 use bytes::Bytes;
-use nova_core::disk::{BootDisk, DiskError, DiskFailure, LogListing, Mapped, SegmentFile};
-use nova_model::LogId;
+use nova_core::disk::{
+    BootDisk, DiskError, DiskFailure, ListedSegment, LogListing, Mapped, SegmentFile,
+};
+use nova_model::{Generation, LogId};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Storage of one recovery.
@@ -15,6 +18,7 @@ pub struct Boot<'a> {
     disk: &'a mut SimDisk,
     rng: Rng,
     calls_left: Option<u64>,
+    chosen: BTreeMap<SegmentFile, Generation>,
 }
 
 impl<'a> Boot<'a> {
@@ -24,7 +28,17 @@ impl<'a> Boot<'a> {
             disk,
             rng,
             calls_left,
+            chosen: BTreeMap::new(),
         }
+    }
+
+    fn key(&self, file: SegmentFile) -> (SegmentFile, Generation) {
+        (file, self.chosen.get(&file).copied().unwrap_or_default())
+    }
+
+    /// Forgets which generations were chosen, as another view of the disk does not know it.
+    pub fn forget_chosen(&mut self) {
+        self.chosen.clear();
     }
 
     /// Whether the planned crash has happened.
@@ -65,32 +79,43 @@ impl BootDisk for Boot<'_> {
     fn list(&mut self, log: LogId) -> Result<LogListing, DiskError> {
         self.call("list", any_of(log), |disk| {
             disk.logs.insert(log);
+            disk.drafts.retain(|(file, _), _| file.log != log);
         })?;
         let segments = self.disk.segments.iter();
         let indexes = self.disk.indexes.keys();
         Ok(LogListing {
             segments: segments
-                .filter(|(file, _)| file.log == log)
-                .map(|(file, inode)| (file.number, self.disk.inodes[inode].len() as u64))
+                .filter(|((file, _), _)| file.log == log)
+                .map(|((file, generation), inode)| ListedSegment {
+                    number: file.number,
+                    generation: *generation,
+                    size: self.disk.inodes[inode].len() as u64,
+                })
                 .collect(),
             indexes: indexes
-                .filter(|file| file.log == log)
-                .map(|file| file.number)
+                .filter(|(file, _)| file.log == log)
+                .map(|(file, generation)| (file.number, *generation))
                 .collect(),
         })
     }
 
+    fn choose(&mut self, file: SegmentFile, generation: Generation) -> Result<(), DiskError> {
+        self.chosen.insert(file, generation);
+        self.call("choose", file, |disk| disk.choose(file, generation))
+    }
+
     fn lock(&mut self, file: SegmentFile) -> Result<(), DiskError> {
+        let key = self.key(file);
         self.call("lock", file, |disk| {
             if disk.locks_work {
-                disk.land_all_of(disk.segments[&file]);
+                disk.land_all_of(disk.segments[&key]);
             }
         })
     }
 
     fn read(&mut self, file: SegmentFile, offset: u64, length: usize) -> Result<Bytes, DiskError> {
         self.call("read", file, |_| {})?;
-        let inode = self.disk.segments.get(&file);
+        let inode = self.disk.segments.get(&self.key(file));
         let inode = inode.ok_or_else(|| failed("read", file, DiskFailure::NotFound))?;
         let bytes = &self.disk.inodes[inode];
         let start = bytes.len().min(offset as usize);
@@ -100,14 +125,15 @@ impl BootDisk for Boot<'_> {
 
     fn map_index(&mut self, file: SegmentFile) -> Result<Mapped, DiskError> {
         self.call("map", file, |_| {})?;
-        let bytes = self.disk.indexes.get(&file).cloned();
+        let bytes = self.disk.indexes.get(&self.key(file)).cloned();
         let bytes = bytes.ok_or_else(|| failed("map", file, DiskFailure::NotFound))?;
         Ok(mapped(bytes))
     }
 
     fn store_index(&mut self, file: SegmentFile, bytes: Bytes) -> Result<Mapped, DiskError> {
+        let key = self.key(file);
         self.call("store", file, |disk| {
-            disk.indexes.insert(file, bytes.clone());
+            disk.indexes.insert(key, bytes.clone());
         })?;
         Ok(mapped(bytes))
     }
@@ -115,17 +141,17 @@ impl BootDisk for Boot<'_> {
     fn create_closed(&mut self, file: SegmentFile, header: Bytes) -> Result<(), DiskError> {
         self.call("create", file, |disk| {
             let inode = disk.new_inode(Arc::new(header.to_vec()));
-            disk.segments.insert(file, inode);
+            disk.segments.insert((file, Generation(0)), inode);
         })
     }
 
     fn finish(&mut self, file: SegmentFile, length: u64) -> Result<(), DiskError> {
-        self.call("finish", file, |disk| {
-            disk.cut(disk.segments[&file], length)
-        })
+        let key = self.key(file);
+        self.call("finish", file, |disk| disk.cut(disk.segments[&key], length))
     }
 
     fn recycle(&mut self, file: SegmentFile) -> Result<(), DiskError> {
-        self.call("recycle", file, |disk| disk.recycle(file))
+        let key = self.key(file);
+        self.call("recycle", file, |disk| disk.recycle(key))
     }
 }

@@ -6,6 +6,8 @@
 use super::{Inode, SECTOR_BYTES, SimDisk, failed, mapped};
 use bytes::Bytes;
 use nova_core::disk::{DiskFailure, DiskOp, DiskResult, SegmentFile};
+use nova_model::Generation;
+use std::sync::Arc;
 
 /// A full disk has space for so much more.
 const BLOCK: u64 = nova_model::limits::BLOCK_BYTES as u64;
@@ -27,9 +29,10 @@ pub(super) enum Act {
     },
     Write {
         inode: Inode,
+        generation: Generation,
         offset: u64,
         bytes: Bytes,
-        is_group: bool,
+        kind: &'static str,
     },
     Read {
         inode: Option<Inode>,
@@ -43,7 +46,18 @@ pub(super) enum Act {
         inode: Inode,
         length: u64,
     },
-    Recycle,
+    Recycle {
+        generation: Generation,
+    },
+    Place {
+        inode: Option<Inode>,
+        generation: Generation,
+        length: u64,
+        index: Bytes,
+    },
+    Drop {
+        generation: Generation,
+    },
     LetGo,
     Space,
 }
@@ -53,16 +67,13 @@ impl Flight {
     pub fn weight(&self) -> (&'static str, usize) {
         match &self.act {
             Act::Create { .. } => ("create", 0),
-            Act::Write {
-                bytes,
-                is_group: true,
-                ..
-            } => ("write", bytes.len()),
-            Act::Write { bytes, .. } => ("zero", bytes.len()),
+            Act::Write { bytes, kind, .. } => (kind, bytes.len()),
             Act::Read { length, .. } => ("read", *length),
             Act::StoreIndex { bytes } => ("index", bytes.len()),
             Act::Finish { .. } => ("finish", 0),
-            Act::Recycle => ("recycle", 0),
+            Act::Recycle { .. } => ("recycle", 0),
+            Act::Place { index, .. } => ("place", index.len()),
+            Act::Drop { .. } => ("drop", 0),
             Act::LetGo => ("let go", 0),
             Act::Space => ("space", 0),
         }
@@ -80,7 +91,9 @@ impl Flight {
             Act::Create { .. }
             | Act::StoreIndex { .. }
             | Act::Finish { .. }
-            | Act::Recycle
+            | Act::Recycle { .. }
+            | Act::Place { .. }
+            | Act::Drop { .. }
             | Act::LetGo
             | Act::Space => 0,
         }
@@ -89,11 +102,14 @@ impl Flight {
     /// The bytes it writes.
     pub fn bytes(&self) -> &[u8] {
         match &self.act {
-            Act::Write { bytes, .. } | Act::StoreIndex { bytes } => bytes,
+            Act::Write { bytes, .. }
+            | Act::StoreIndex { bytes }
+            | Act::Place { index: bytes, .. } => bytes,
             Act::Create { .. }
             | Act::Read { .. }
             | Act::Finish { .. }
-            | Act::Recycle
+            | Act::Recycle { .. }
+            | Act::Drop { .. }
             | Act::LetGo
             | Act::Space => &[],
         }
@@ -117,25 +133,27 @@ impl SimDisk {
                 parts,
                 length,
             } => {
-                let mut bytes = Vec::with_capacity(length);
-                for part in &parts {
-                    bytes.extend_from_slice(part);
-                }
-                assert!(bytes.len() <= length, "the parts fit the length");
-                bytes.resize(length, 0);
-                self.write(file, offset, bytes, true)
+                let inode = self.written(file);
+                write(file, inode, offset, joined(&parts, length), "write")
             }
             DiskOp::Zero {
                 file,
                 offset,
                 length,
-            } => self.write(file, offset, vec![0; length], false),
+            } => {
+                let inode = self.written(file);
+                let end = offset as usize + length;
+                let is_inside = end <= self.inodes[&inode].len();
+                assert!(is_inside, "zeros stay within the file");
+                write(file, inode, offset, vec![0; length], "zero")
+            }
             DiskOp::Read {
                 file,
+                generation,
                 offset,
                 length,
             } => {
-                let inode = self.segments.get(&file).copied();
+                let inode = self.segments.get(&(file, generation)).copied();
                 let act = Act::Read {
                     inode,
                     offset,
@@ -147,9 +165,9 @@ impl SimDisk {
                 file,
                 act: Act::StoreIndex { bytes },
             },
-            DiskOp::Recycle { file } => Flight {
+            DiskOp::Recycle { file, generation } => Flight {
                 file,
-                act: Act::Recycle,
+                act: Act::Recycle { generation },
             },
             DiskOp::Space { log } => Flight {
                 file: SegmentFile {
@@ -158,37 +176,64 @@ impl SimDisk {
                 },
                 act: Act::Space,
             },
-            DiskOp::LetGo { file } => Flight {
+            DiskOp::LetGo { file, .. } => Flight {
                 file,
                 act: Act::LetGo,
             },
             DiskOp::FinishSegment { file, length } => {
-                let inode = self.segments[&file];
+                let inode = self.written(file);
                 let act = Act::Finish { inode, length };
                 Flight { file, act }
             }
+            op => self.begin_draft(op),
         }
     }
 
-    fn write(&self, file: SegmentFile, offset: u64, bytes: Vec<u8>, is_group: bool) -> Flight {
-        let block = nova_model::limits::BLOCK_BYTES;
-        assert!(
-            offset.is_multiple_of(block as u64) && bytes.len().is_multiple_of(block),
-            "a write is made of blocks"
-        );
-        let inode = self.segments[&file];
-        let end = offset as usize + bytes.len();
-        assert!(
-            end <= self.inodes[&inode].len() || is_group,
-            "zeros stay within the file"
-        );
-        let act = Act::Write {
-            inode,
-            offset,
-            bytes: bytes.into(),
-            is_group,
-        };
-        Flight { file, act }
+    /// An operation on a draft is submitted.
+    fn begin_draft(&mut self, op: DiskOp) -> Flight {
+        match op {
+            DiskOp::WriteDraft {
+                file,
+                generation,
+                offset,
+                parts,
+                length,
+            } => {
+                let known = self.drafts.get(&(file, generation)).copied();
+                let inode = known.unwrap_or_else(|| self.new_inode(Arc::new(Vec::new())));
+                self.drafts.insert((file, generation), inode);
+                let mut flight = write(file, inode, offset, joined(&parts, length), "draft");
+                if let Act::Write { generation: of, .. } = &mut flight.act {
+                    *of = generation;
+                }
+                flight
+            }
+            DiskOp::PlaceDraft {
+                file,
+                generation,
+                length,
+                index,
+            } => {
+                let inode = self.drafts.get(&(file, generation)).copied();
+                let act = Act::Place {
+                    inode,
+                    generation,
+                    length,
+                    index,
+                };
+                Flight { file, act }
+            }
+            DiskOp::DropDraft { file, generation } => {
+                let act = Act::Drop { generation };
+                Flight { file, act }
+            }
+            _ => unreachable!("no operation on a draft"),
+        }
+    }
+
+    /// The file of a segment that is being written.
+    fn written(&self, file: SegmentFile) -> Inode {
+        self.segments[&(file, Generation(0))]
     }
 
     /// An operation is done: it takes effect, durably.
@@ -207,9 +252,10 @@ impl SimDisk {
                 inode,
                 offset,
                 bytes,
-                is_group,
+                kind,
+                ..
             } => {
-                if is_group && std::mem::take(&mut self.fails_next_write) {
+                if kind == "write" && std::mem::take(&mut self.fails_next_write) {
                     let sectors = bytes.len() / SECTOR_BYTES / 2;
                     self.put(inode, offset, &bytes[..sectors * SECTOR_BYTES]);
                     return DiskResult::Failed(failed("write", file, DiskFailure::Io));
@@ -223,15 +269,34 @@ impl SimDisk {
                 length,
             } => self.read_now(file, inode, offset, length),
             Act::StoreIndex { bytes } => {
-                self.indexes.insert(file, bytes.clone());
+                self.indexes.insert((file, Generation(0)), bytes.clone());
                 DiskResult::Mapped(mapped(bytes))
             }
             Act::Finish { inode, length } => {
                 self.cut(inode, length);
                 DiskResult::Finished
             }
-            Act::Recycle => {
-                self.recycle(file);
+            Act::Recycle { generation } => {
+                self.recycle((file, generation));
+                DiskResult::Finished
+            }
+            Act::Place {
+                inode,
+                generation,
+                length,
+                index,
+            } => {
+                let inode = inode.expect("a draft was written before it gets its name");
+                self.cut(inode, length);
+                self.drafts.remove(&(file, generation));
+                self.placed.insert(file, generation);
+                self.indexes.insert((file, generation), index.clone());
+                self.segments.insert((file, generation), inode);
+                DiskResult::Mapped(mapped(index))
+            }
+            Act::Drop { generation } => {
+                self.drafts.remove(&(file, generation));
+                self.indexes.remove(&(file, generation));
                 DiskResult::Finished
             }
             Act::LetGo => DiskResult::Finished,
@@ -262,4 +327,33 @@ impl SimDisk {
             None => DiskResult::Failed(failed("read", file, DiskFailure::Short)),
         }
     }
+}
+
+fn joined(parts: &[Bytes], length: usize) -> Vec<u8> {
+    let mut bytes = parts.concat();
+    assert!(bytes.len() <= length, "the parts fit the length");
+    bytes.resize(length, 0);
+    bytes
+}
+
+fn write(
+    file: SegmentFile,
+    inode: Inode,
+    offset: u64,
+    bytes: Vec<u8>,
+    kind: &'static str,
+) -> Flight {
+    let block = nova_model::limits::BLOCK_BYTES;
+    assert!(
+        offset.is_multiple_of(block as u64) && bytes.len().is_multiple_of(block),
+        "a write is made of blocks"
+    );
+    let act = Act::Write {
+        inode,
+        generation: Generation(0),
+        offset,
+        bytes: bytes.into(),
+        kind,
+    };
+    Flight { file, act }
 }

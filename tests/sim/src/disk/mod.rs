@@ -25,7 +25,7 @@ pub use flight::Flight;
 use bytes::Bytes;
 use nova_core::disk::{DiskError, DiskFailure, Mapped, SegmentFile};
 use nova_model::limits::SPARE_SEGMENTS_MAX;
-use nova_model::{Incarnation, LogId};
+use nova_model::{Generation, Incarnation, LogId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -37,11 +37,14 @@ pub const SECTOR_BYTES: usize = 512;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Inode(u64);
 
+/// A generation of a segment: each is a file of its own.
+type Key = (SegmentFile, Generation);
+
 /// A write whose process was killed before it landed.
 #[derive(Debug, Clone)]
 struct Late {
     due: u64,
-    file: SegmentFile,
+    file: Key,
     inode: Inode,
     offset: u64,
     bytes: Bytes,
@@ -51,14 +54,19 @@ struct Late {
 #[derive(Debug, Clone)]
 pub struct SimDisk {
     inodes: BTreeMap<Inode, Arc<Vec<u8>>>,
-    segments: BTreeMap<SegmentFile, Inode>,
-    indexes: BTreeMap<SegmentFile, Bytes>,
+    segments: BTreeMap<Key, Inode>,
+    indexes: BTreeMap<Key, Bytes>,
+    drafts: BTreeMap<Key, Inode>,
     spares: BTreeMap<LogId, Vec<Inode>>,
     logs: BTreeSet<LogId>,
     last_inode: u64,
     late: Vec<Late>,
     incarnation: Incarnation,
     locks_work: bool,
+    /// The newest generation of each segment that got its name.
+    placed: BTreeMap<SegmentFile, Generation>,
+    /// A segment of which a start took an older generation.
+    pub gone_back: Option<SegmentFile>,
     /// Whether no further file finds space.
     pub is_full: bool,
     /// Whether the next write of a group fails.
@@ -86,12 +94,15 @@ impl SimDisk {
             inodes: BTreeMap::new(),
             segments: BTreeMap::new(),
             indexes: BTreeMap::new(),
+            drafts: BTreeMap::new(),
             spares: BTreeMap::new(),
             logs: BTreeSet::new(),
             last_inode: 0,
             late: Vec::new(),
             incarnation: Incarnation(0),
             locks_work,
+            placed: BTreeMap::new(),
+            gone_back: None,
             is_full: false,
             fails_next_write: false,
         }
@@ -119,36 +130,56 @@ impl SimDisk {
         copy
     }
 
-    /// Segments of a log with the bytes of their files.
+    /// Segments with the bytes of their newest generations.
     pub fn segments(&self) -> impl Iterator<Item = (SegmentFile, &[u8])> {
-        self.segments
-            .iter()
-            .map(|(file, inode)| (*file, &self.inodes[inode][..]))
+        let segments = self.segments.iter();
+        let newest = segments.filter(|((file, of), _)| self.newest(*file) == Some(*of));
+        newest.map(|((file, _), inode)| (*file, &self.inodes[inode][..]))
+    }
+
+    /// How many segments have another generation than the first.
+    pub fn rewritten(&self) -> usize {
+        let newest = self.segments().map(|(file, _)| self.newest(file));
+        newest.filter(|of| *of > Some(Generation(0))).count()
+    }
+
+    /// The newest generation of a segment.
+    fn newest(&self, file: SegmentFile) -> Option<Generation> {
+        let all = (file, Generation(0))..=(file, Generation(u16::MAX));
+        let newest = self.segments.range(all).next_back();
+        newest.map(|((_, generation), _)| *generation)
+    }
+
+    fn inode_of(&self, file: SegmentFile) -> Option<Inode> {
+        self.segments.get(&(file, self.newest(file)?)).copied()
     }
 
     /// Turns one bit of a segment's file.
     pub fn flip_bit(&mut self, file: SegmentFile, byte: usize, bit: u8) {
-        let inode = self.segments[&file];
+        let inode = self.inode_of(file).expect("the segment is there");
         let bytes = self.inodes.get_mut(&inode).expect("a name has its inode");
         Arc::make_mut(bytes)[byte] ^= 1 << bit;
     }
 
     /// Whether a segment has its index.
     pub fn has_index(&self, file: SegmentFile) -> bool {
-        self.indexes.contains_key(&file)
+        let newest = self.newest(file);
+        newest.is_some_and(|of| self.indexes.contains_key(&(file, of)))
     }
 
     /// Forgets the index of a segment.
     pub fn lose_index(&mut self, file: SegmentFile) {
-        self.indexes.remove(&file);
+        if let Some(newest) = self.newest(file) {
+            self.indexes.remove(&(file, newest));
+        }
     }
 
     /// Leaves a spare file with the content that a segment of the log has, as recycling leaves it.
     pub fn leave_old_spare(&mut self, file: SegmentFile) {
-        let Some(inode) = self.segments.get(&file) else {
+        let Some(inode) = self.inode_of(file) else {
             return;
         };
-        let content = Arc::clone(&self.inodes[inode]);
+        let content = Arc::clone(&self.inodes[&inode]);
         let inode = self.new_inode(content);
         self.spares.entry(file.log).or_default().push(inode);
     }
@@ -180,16 +211,27 @@ impl SimDisk {
     }
 
     /// Removes a segment's index and makes its file a spare one.
-    fn recycle(&mut self, file: SegmentFile) {
-        self.indexes.remove(&file);
-        let inode = self.segments.remove(&file);
+    fn recycle(&mut self, (file, generation): Key) {
+        self.indexes.remove(&(file, generation));
+        let inode = self.segments.remove(&(file, generation));
         self.late.retain(|late| Some(late.inode) != inode);
         let spares = self.spares.entry(file.log).or_default();
         if let Some(inode) = inode
+            && generation == Generation(0)
             && spares.len() < SPARE_SEGMENTS_MAX
         {
             spares.push(inode);
         }
+    }
+
+    /// Removes all generations of a segment but one.
+    fn choose(&mut self, file: SegmentFile, generation: Generation) {
+        if self.placed.get(&file) > Some(&generation) {
+            self.gone_back = Some(file);
+        }
+        let stays = |key: &Key| key.0 != file || key.1 == generation;
+        self.segments.retain(|key, _| stays(key));
+        self.indexes.retain(|key, _| stays(key));
     }
 
     /// Makes a segment's file, from a spare one if there is one; whether all of it was written.
@@ -201,7 +243,8 @@ impl SimDisk {
         };
         let was_written = self.inodes[&inode].len() as u64 >= length;
         self.cut(inode, length);
-        self.segments.insert(file, inode);
+        self.placed.remove(&file);
+        self.segments.insert((file, Generation(0)), inode);
         self.logs.insert(file.log);
         was_written
     }

@@ -37,8 +37,10 @@ impl SimDisk {
                     inode,
                     offset,
                     bytes,
+                    generation,
                     ..
                 } => {
+                    let file = (file, generation);
                     let due = now + rng.below(LATE_US_MAX);
                     self.late.push(Late {
                         due,
@@ -111,10 +113,22 @@ impl SimDisk {
         }
     }
 
-    /// An act on names is there or not. A segment that is recycled may have lost its index alone.
+    /// An act on names is there or not. A segment that is recycled may have lost its index alone, one
+    /// that was rewritten may have got it alone.
     fn end_name_act(&mut self, flight: Flight, rng: &mut Rng) {
-        if matches!(flight.act, Act::Recycle) && rng.chance(50) {
-            self.indexes.remove(&flight.file);
+        if let Act::Recycle { generation } = flight.act
+            && rng.chance(50)
+        {
+            self.indexes.remove(&(flight.file, generation));
+            return;
+        }
+        if let Act::Place {
+            generation, index, ..
+        } = &flight.act
+            && rng.chance(30)
+        {
+            self.indexes
+                .insert((flight.file, *generation), index.clone());
             return;
         }
         if rng.chance(50) && !matches!(flight.act, Act::Read { .. }) {

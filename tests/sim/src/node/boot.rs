@@ -77,6 +77,8 @@ pub fn boot(disk: &mut SimDisk, plan: &BootPlan, life: Life, rng: Rng) -> BootEn
             Err(error) => return BootEnd::Refused(format!("{log} is refused: {error}")),
         }
     }
+    // As a star does it: with another view of the disk.
+    storage.forget_chosen();
     let options = RecoveryOptions {
         allow_corrupt: plan.allow_corrupt,
         closing: None,

@@ -214,6 +214,11 @@ impl Core {
                     let text = format!("a segment was not recycled: {file}: {error}");
                     return Err(TurnEnd::Wrong(text));
                 }
+                Event::Rewritten { .. } => {}
+                Event::NotRewritten(file, why) => {
+                    let text = format!("a segment was not rewritten: {file}: {why}");
+                    return Err(TurnEnd::Wrong(text));
+                }
                 event => self.ends.answer(event),
             }
         }

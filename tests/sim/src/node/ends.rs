@@ -197,7 +197,9 @@ impl Ends {
             | Event::Peer(..)
             | Event::Fatal(_)
             | Event::IndexNotStored(..)
-            | Event::NotRecycled(..) => {
+            | Event::NotRecycled(..)
+            | Event::Rewritten { .. }
+            | Event::NotRewritten(..) => {
                 unreachable!("the core keeps these")
             }
         };

@@ -126,7 +126,7 @@ impl Star {
     }
 
     /// Whether an operation of this kind is on its way to the disk: `write`, a group or a header,
-    /// or `recycle`.
+    /// `draft` or `place`, of a rewriting, or `recycle`.
     pub fn has_in_flight(&self, kind: &str) -> bool {
         self.cores.iter().any(|core| core.has_in_flight(kind))
     }
