@@ -12,8 +12,8 @@ use nova_core::state::StreamState;
 use nova_model::settings::{StreamSettings, TimestampMode};
 use nova_model::stored::Stamping;
 use nova_model::{
-    Checksum, EncodedBatch, Generation, GroupNumber, Incarnation, LogId, Record, SegmentId, SegmentNumber,
-    StarId, StoredBatch, StreamId, StreamName, Timestamp,
+    Checksum, EncodedBatch, Generation, GroupNumber, Incarnation, LogId, Record, SegmentId,
+    SegmentNumber, StarId, StoredBatch, StreamId, StreamName, Timestamp,
 };
 use std::ops::Range;
 use std::sync::Arc;

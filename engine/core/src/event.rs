@@ -76,8 +76,8 @@ pub enum Event {
     IndexNotStored(SegmentFile, DiskError),
     /// A segment that nobody needs could not be recycled; another try or the next start does it.
     NotRecycled(SegmentFile, DiskError),
-    /// A segment that was mostly dead is rewritten; the space of the generation before is given back
-    /// as soon as no core uses it.
+    /// A segment that was mostly dead is rewritten; the space of the generation before is given
+    /// back as soon as no core uses it.
     Rewritten {
         /// Its file.
         file: SegmentFile,

@@ -150,6 +150,14 @@ impl Driver {
                 let work = async move { operations.finish(file, length).await };
                 self.spawn(token, None, work);
             }
+            op => self.submit_draft(token, op),
+        }
+    }
+
+    /// Begins an operation on a draft, in the background.
+    fn submit_draft(&self, token: OpToken, op: DiskOp) {
+        let operations = Rc::clone(&self.operations);
+        match op {
             DiskOp::WriteDraft {
                 file,
                 generation,
@@ -175,6 +183,7 @@ impl Driver {
                 let work = async move { operations.drop_draft(file, generation).await };
                 self.spawn(token, Some(self.zero_queue), work);
             }
+            _ => unreachable!("no operation on a draft"),
         }
     }
 

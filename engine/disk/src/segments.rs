@@ -140,8 +140,8 @@ pub(crate) fn cut(path: &Path, length: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes a segment a spare file, or removes it when there are enough; its index goes first. One that
-/// was rewritten is too short for a spare file.
+/// Makes a segment a spare file, or removes it when there are enough; its index goes first. One
+/// that was rewritten is too short for a spare file.
 pub(crate) fn recycle(
     layout: &Layout,
     file: SegmentFile,
@@ -199,14 +199,13 @@ pub(crate) fn place_draft(
     length: u64,
     index: &[u8],
 ) -> io::Result<Arc<Mmap>> {
-    let directory = File::open(layout.log(file.log))?;
     let draft = layout.draft_of(file, generation);
     cut(&draft, length)?;
-    let name = layout::index_name(file.number, generation);
-    let stored = durable::store(&layout.log(file.log), &name, index)?;
+    let index = store_index(layout, file, generation, index)?;
+    let directory = File::open(layout.log(file.log))?;
     fs::rename(&draft, layout.segment_of(file, generation))?;
     directory.sync_all()?;
-    map(&stored)
+    Ok(index)
 }
 
 /// Gives a draft up, and its index if that was stored.

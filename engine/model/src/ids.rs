@@ -68,7 +68,7 @@ number_id!(
     SegmentNumber(u64), "segment-"
 );
 number_id!(
-    /// Counts how often a segment was rewritten without what is dead in it; 0 as it was written first.
+    /// Counts how often a segment was rewritten without what is dead in it; 0 as it was first.
     Generation(u16), "generation-"
 );
 number_id!(

@@ -226,6 +226,7 @@ fn rewrite_miscut_is_found() {
 
 #[test]
 fn draft_placed_early_is_found() {
+    // Rare, about once in 200 seeds: it takes a crash just when a draft gets its name.
     let bug = star(PlantedBug::DraftPlacedEarly);
-    expect_found_with(bug, 0..300, None, Some(true));
+    expect_found_with(bug, 0..1500, None, Some(true));
 }

@@ -1,4 +1,4 @@
-//! Which blocks of a segment are to be read: a bit for each, at most 64 KiB for the largest segment.
+//! Which blocks of a segment are to be read: a bit for each, 64 KiB for the largest segment.
 
 use crate::index::Run;
 use nova_model::limits::BLOCK_BYTES;

@@ -4,14 +4,14 @@
 //!   header -> pieces with live records -> final states -> header of the new generation -> its name
 //!     read       read, write ...            write ...        write                        place
 //! ```
-//! The new generation's groups are a chain of their own, with numbers from 1. For a stream with live
-//! records it has a statement as of just before them, then its batches as they are; at the end come
-//! the states of all streams that stay, as the segment leaves them, where that does not follow from
-//! the batches. Its header is written last and says where all of it ends.
+//! The new generation's groups are a chain of their own, with numbers from 1. For a stream with
+//! live records it has a statement as of just before them, then its batches as they are; at the end
+//! come the states of all streams that stay, as the segment leaves them, where that does not follow
+//! from the batches. Its header is written last and says where all of it ends.
 //!
 //! # Invariants
 //! - One operation at a time; memory for one group and the index.
-//! - A batch is copied only if the records before it were, or are dead; and if one of those that the
+//! - A batch is copied only if the records before it were, or are dead; and if one that the
 //!   index promises is not met, the copy is given up.
 //!
 //! # Not here

@@ -150,8 +150,8 @@ impl Shard {
         owners.any(|owner| *owner == OpOwner::Finish(file))
     }
 
-    /// Whether a segment may be looked at: it is not known to stay as it is, nor on its way out, and
-    /// it is the generation that counts.
+    /// Whether a segment may be looked at: it is not known to stay as it is, nor on its way out,
+    /// and it is the generation that counts.
     fn may_rewrite(&self, index: &SealedIndex) -> bool {
         let file = index.file();
         let least = REWRITE_SAVED_BYTES_MIN + BLOCK_BYTES as u64;

@@ -35,8 +35,9 @@ const MEMORY_SPREAD_MAX: u64 = RECENT_BYTES + 2 * GROUP_BYTES_MAX as u64 + 8 * M
 /// Descriptors of the star's process.
 const DESCRIPTORS: u64 = 256;
 /// Descriptors beyond those of a star that has just started, with its first segment: the next
-/// segment, one that is being finished, and the two of one act in a log's folder.
-const DESCRIPTORS_MORE_MAX: u64 = 4;
+/// segment, one that is being finished, one that is rewritten, and the two of one act in a log's
+/// folder.
+const DESCRIPTORS_MORE_MAX: u64 = 5;
 /// Records between two looks.
 const LOOK_EVERY: u64 = 16;
 

@@ -1,6 +1,6 @@
-//! Storage, forgetting: a segment in which a few records of a stream that keeps all lie among many of
-//! one that keeps little is rewritten; its space is given back, and no record is lost by it, also
-//! when the star is killed meanwhile.
+//! Storage, forgetting: a segment in which a few records of a stream that keeps all lie among many
+//! of one that keeps little is rewritten; its space is given back, and no record is lost by it,
+//! also when the star is killed meanwhile.
 
 use crate::forget::disk_bytes;
 use crate::{SITE, append_once, bodies_of, in_time, log_folder, make_stream};

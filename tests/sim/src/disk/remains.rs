@@ -113,8 +113,8 @@ impl SimDisk {
         }
     }
 
-    /// An act on names is there or not. A segment that is recycled may have lost its index alone, one
-    /// that was rewritten may have got it alone.
+    /// An act on names is there or not. A segment that is recycled may have lost its index alone,
+    /// one that was rewritten may have got it alone.
     fn end_name_act(&mut self, flight: Flight, rng: &mut Rng) {
         if let Act::Recycle { generation } = flight.act
             && rng.chance(50)
