@@ -19,12 +19,15 @@ pub(super) enum Fails {
     After,
 }
 
+/// A generation of a segment, and its index if that is there.
+type Newer = (Vec<u8>, Option<Vec<u8>>);
+
 #[derive(Clone, Default)]
 pub(super) struct MemoryDisk {
     pub(super) files: BTreeMap<u64, Vec<u8>>,
     pub(super) indexes: BTreeMap<u64, Vec<u8>>,
     /// Newer generations, with their indexes if they are there.
-    pub(super) rewritten: BTreeMap<(u64, u16), (Vec<u8>, Option<Vec<u8>>)>,
+    pub(super) rewritten: BTreeMap<(u64, u16), Newer>,
     /// The generation of each file that has another than 0.
     pub(super) generations: BTreeMap<u64, u16>,
     pub(super) locked: BTreeSet<u64>,

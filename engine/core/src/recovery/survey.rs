@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What the first block of a segment says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are headers")]
 pub(super) enum Head {
     /// It is this segment's header.
     Own(SegmentHeader),
