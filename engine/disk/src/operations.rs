@@ -230,6 +230,7 @@ impl Operations {
         length: usize,
     ) -> Outcome {
         check_stretch(offset, length, READ_BYTES_MAX);
+        let key = (file, generation);
         let path = self.layout.segment_of(file, generation);
         let attempt = Attempt::new("read", &path, offset, length as u64);
         let room = match self.is_quiet() {
@@ -248,10 +249,7 @@ impl Operations {
             .map(|target| Rc::clone(target.file()));
         let source = match written {
             Some(source) => source,
-            None => {
-                self.read_handle((file, generation), &path, &attempt)
-                    .await?
-            }
+            None => self.read_handle(key, &path, &attempt).await?,
         };
         match self.is_quiet() {
             true => self.read_whole(&source, offset, length, &attempt).await,
@@ -413,8 +411,8 @@ impl Operations {
     pub(crate) async fn let_go(&self, file: SegmentFile, generation: Generation) -> Outcome {
         let attempt = self.attempt("let go", file, 0, 0);
         let closed = self.handles.close((file, generation)).await;
-        closed.map_err(|error| attempt.failed_in_ring(&error))?;
-        Ok(DiskResult::Finished)
+        let finished = closed.map(|()| DiskResult::Finished);
+        finished.map_err(|error| attempt.failed_in_ring(&error))
     }
 
     /// The file with one more write in flight.
