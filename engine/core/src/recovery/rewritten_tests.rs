@@ -4,8 +4,8 @@
 use super::memory_disk::{Fails, Log, MemoryDisk, found, run, summary};
 use super::*;
 use crate::entry::{BatchEntry, Entry};
-use crate::rewrite::samples::{Rewrite, rewrite};
 use crate::index::NameHash;
+use crate::rewrite::samples::{Rewrite, rewrite};
 use crate::rewrite::{Abandoned, Needed};
 use crate::segment::decode_group_of;
 use crate::segment::samples::{Image, any_groups, file, id, led, released};
@@ -149,7 +149,9 @@ fn compare(
             assert_eq!(run.before, state.bytes - bytes, "sums of bytes go on");
         }
         let named = |index: &SealedIndex| {
-            let named = index.find_name(&state.name, NameHash::of(&state.name)).expect("sound");
+            let named = index
+                .find_name(&state.name, NameHash::of(&state.name))
+                .expect("sound");
             named.map(|named| named.id)
         };
         if named(old) == Some(stream) {
