@@ -13,6 +13,7 @@
 
 use crate::history::{Copies, Fate, History, Mark, RecordId, Told, record_of};
 use crate::updates::UpdateId;
+use nova_core::disk::SegmentFile;
 use nova_model::request::{Ack, StreamInfo};
 use nova_model::{Code, Epoch, Facts, Position, Refusal, StreamId, StreamName};
 use std::collections::BTreeMap;
@@ -51,6 +52,13 @@ impl Oracle {
     /// A promise is broken.
     pub fn found(&mut self, text: String) {
         self.findings.push(text);
+    }
+
+    /// No start takes an older generation of a segment than one that had its name.
+    pub(crate) fn started_with_an_older(&mut self, file: Option<SegmentFile>) {
+        self.check(file.is_none(), || {
+            format!("a start takes an older {file:?}")
+        });
     }
 
     pub(crate) fn check(&mut self, holds: bool, text: impl FnOnce() -> String) {

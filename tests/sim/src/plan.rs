@@ -9,7 +9,7 @@ use crate::rng::Rng;
 use nova_model::StreamName;
 
 /// Operations that a crash may wait for where much is forgotten.
-pub const FORGETTING: [&str; 4] = ["recycle", "recycle", "draft", "place"];
+const FORGETTING: [&str; 4] = ["recycle", "recycle", "draft", "place"];
 
 /// How a run is made besides its seed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -132,6 +132,15 @@ impl Plan {
             ],
             client_bug: Bug::of_clients(options.bug),
         }
+    }
+
+    /// The kind of operation that a crash waits for.
+    pub fn crash_waits_for(&self, rng: &mut Rng) -> &'static str {
+        let kinds: &[&'static str] = match self.forgets && rng.chance(50) {
+            true => &FORGETTING,
+            false => &["write"],
+        };
+        kinds[rng.below(kinds.len() as u64) as usize]
     }
 }
 

@@ -18,7 +18,7 @@ use crate::disk::SimDisk;
 use crate::network::{LinkId, Network, Side, Way};
 use crate::node::{BootEnd, Ground, Star, TurnEnd, boot};
 use crate::oracle::Oracle;
-use crate::plan::{FORGETTING, Fault, Options, Plan};
+use crate::plan::{Fault, Options, Plan};
 use crate::rng::Rng;
 use crate::trace::{Trace, words_of};
 use nova_model::CoreId;
@@ -334,9 +334,7 @@ impl World {
         match fault {
             Fault::Stop => self.crash(fault),
             Fault::Kill | Fault::PowerCut if self.rng.chance(70) => {
-                let forgets = self.plan.forgets && self.rng.chance(50);
-                let kinds = if forgets { &FORGETTING } else { &["write"; 4] };
-                self.armed = Some((fault, *self.rng.pick(kinds)));
+                self.armed = Some((fault, self.plan.crash_waits_for(&mut self.rng)));
             }
             Fault::Kill | Fault::PowerCut => self.crash(fault),
             Fault::CutLink => {
@@ -414,9 +412,8 @@ impl World {
         let (now, life) = (self.agenda.now(), self.life);
         let end = boot(&mut self.disk, &plan, life, self.rng.fork());
         let cores = plan.cores;
-        if let Some(file) = self.disk.gone_back.take() {
-            self.oracle.found(format!("a start takes an older {file}"));
-        }
+        let older = self.disk.gone_back.take();
+        self.oracle.started_with_an_older(older);
         match end {
             BootEnd::Running(star, recovered) => {
                 self.trace.note(now, "boot", u64::from(cores), || {
