@@ -10,10 +10,15 @@ BROWSER=${BROWSER:-$(command -v chromium || command -v google-chrome || true)}
 test -n "$BROWSER" || skip "chromium is not there"
 PAGE=$(cd "$(dirname "$0")" && pwd)/event_source.html
 BROWSER_PID=
+# The browser is several processes, which write to its profile until the last one has ended.
 end_browser() {
     test -n "$BROWSER_PID" || return 0
     kill -TERM "$BROWSER_PID" 2> /dev/null || true
     wait "$BROWSER_PID" || true
+    for _ in $(seq 100); do
+        pkill -KILL -f "user-data-dir=$WORK/profile" || return 0
+        sleep 0.1
+    done
 }
 trap 'end_browser; at_end' EXIT
 

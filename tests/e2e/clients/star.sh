@@ -50,6 +50,6 @@ stop_star() {
 
 at_end() {
     test -z "$STAR_PID" || kill -KILL "$STAR_PID" 2>/dev/null || true
-    rm -rf "$WORK"
+    rm -rf "$WORK" || echo "left behind: $WORK" >&2
 }
 trap at_end EXIT
