@@ -267,15 +267,35 @@ fn parse_ticks(text: &str) -> Option<Ticks> {
     })
 }
 
+/// The commit that is checked out where the program was built, and whether it can be of that one.
 fn commit() -> String {
-    let described = Command::new("git")
-        .args(["describe", "--always", "--dirty", "--abbrev=12"])
+    let described = git(&["describe", "--always", "--dirty", "--abbrev=12"]);
+    let committed = git(&["log", "-1", "--format=%ct"]).and_then(|text| text.parse().ok());
+    let program = std::env::current_exe().and_then(fs::metadata);
+    let built = program.ok().map(|found| found.mtime());
+    commit_of(described, committed, built)
+}
+
+/// `committed` and `built` are seconds since 1970.
+fn commit_of(described: Option<String>, committed: Option<i64>, built: Option<i64>) -> String {
+    match (described, committed, built) {
+        (Some(commit), Some(committed), Some(built)) if built < committed => {
+            format!("older than {commit}")
+        }
+        (Some(commit), ..) => commit,
+        (None, ..) => "unknown".to_owned(),
+    }
+}
+
+fn git(words: &[&str]) -> Option<String> {
+    let mut command = Command::new("git");
+    command
+        .args(words)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stderr(Stdio::null())
-        .output();
-    let text = described.ok().filter(|output| output.status.success());
-    let text = text.and_then(|output| String::from_utf8(output.stdout).ok());
-    text.map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
+        .stderr(Stdio::null());
+    let output = command.output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
 }
 
 #[cfg(test)]

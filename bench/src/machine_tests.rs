@@ -61,3 +61,12 @@ fn ticks_are_parsed_and_others_are_told() {
     assert_eq!(others(50.0, 50.0).warnings().len(), 2);
     assert!(Noise::begin().unwrap().end().unwrap().others_percent >= 0.0);
 }
+
+#[test]
+fn a_program_that_is_older_than_the_commit_is_not_said_to_be_of_it() {
+    let commit = || Some("abc".to_owned());
+    assert_eq!(commit_of(commit(), Some(10), Some(9)), "older than abc");
+    assert_eq!(commit_of(commit(), Some(10), Some(10)), "abc");
+    assert_eq!(commit_of(commit(), None, Some(9)), "abc");
+    assert_eq!(commit_of(None, Some(10), Some(9)), "unknown");
+}
