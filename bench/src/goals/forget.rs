@@ -1,5 +1,5 @@
-//! What forgetting costs appends: their p99 while segments are trimmed and recycled beside them,
-//! and the same where everything stays.
+//! What forgetting costs appends: their p99 while segments are trimmed and recycled, or rewritten,
+//! beside them, and the same where everything stays.
 //!
 //! ```text
 //!   each round:  star that forgets | star that keeps      the next: keeps | forgets ...
@@ -8,7 +8,8 @@
 //! ```
 //! Both stars have the same streams, load, core and file system; one is idle while the other is
 //! measured. The one that forgets keeps the last 33 MiB, so that from the first round on it trims
-//! each second and gives back as many segments as are filled.
+//! each second and gives back as many segments as are filled. In the second scenario it keeps the
+//! timed stream whole, a sixteenth of each segment, so that all of them are rewritten instead.
 //!
 //! # Invariants
 //! - Forgetting that did not happen is seen: the space that is taken at the end is judged, too.
@@ -41,9 +42,10 @@ const RATIO_MAX: f64 = 1.3;
 const SEGMENT: &str = "16MiB";
 /// How much of the space of the other one the star that forgets may take at the end: it did forget.
 const SPACE_RATIO_MAX: f64 = 0.5;
-/// What the star that forgets keeps of the stream whose records are timed, and of the one beside:
-/// little of the first, since one record that is left keeps a segment.
-const KEPT_BYTES: [u64; 2] = [MIB, 32 * MIB];
+/// What the star that forgets keeps of the stream beside.
+const KEPT_BYTES: u64 = 32 * MIB;
+/// And of the timed one: little, since one record that is left keeps a segment.
+const KEPT_BYTES_TIMED: u64 = MIB;
 /// Records a second that are timed.
 const TIMED_PER_S: u64 = 1_000;
 /// Records a second beside them, and their size.
@@ -68,28 +70,55 @@ struct Turn {
     p999: f64,
 }
 
-/// Measures it.
-pub fn run(bench: &Bench) -> Result<Section, BenchError> {
+/// How much the star that forgets keeps of each stream.
+struct Scenario {
+    name: &'static str,
+    /// What becomes of its segments.
+    segments: &'static str,
+    kept: [Option<u64>; 2],
+}
+
+/// Measures it with segments that are recycled.
+pub fn trim(bench: &Bench) -> Result<Section, BenchError> {
+    let scenario = Scenario {
+        name: "forget",
+        segments: "recycled",
+        kept: [Some(KEPT_BYTES_TIMED), Some(KEPT_BYTES)],
+    };
+    run(bench, &scenario)
+}
+
+/// Measures it with segments that are rewritten.
+pub fn rewrite(bench: &Bench) -> Result<Section, BenchError> {
+    let scenario = Scenario {
+        name: "rewrite",
+        segments: "rewritten",
+        kept: [None, Some(KEPT_BYTES)],
+    };
+    run(bench, &scenario)
+}
+
+fn run(bench: &Bench, scenario: &Scenario) -> Result<Section, BenchError> {
     let options = &bench.options;
     let rounds = options.rounds();
     let time = Duration::from_secs(options.pick(6, 3));
     let turns = rounds as u64 + 1;
     let seconds = (time + WARM_UP).as_secs() * turns;
     let bytes = BESIDE_PER_S * BESIDE_BYTES as u64 + TIMED_PER_S * 2 * RECORD_BYTES as u64;
-    let folder = bench.folder("forget", 2 * seconds * bytes * 5 / 4 + 1024 * MIB)?;
+    let folder = bench.folder(scenario.name, 2 * seconds * bytes * 5 / 4 + 1024 * MIB)?;
     let star = |name| bench.star_with(&folder.data(name), 1, &["--segment-bytes", SEGMENT]);
     let (forgets, keeps) = (star("forgets")?, star("keeps")?);
     let work = async || {
         let local = LocalSet::new();
         local
-            .run_until(measure(bench, [&forgets, &keeps], (rounds, time)))
+            .run_until(measure(bench, scenario, [&forgets, &keeps], (rounds, time)))
             .await
     };
     let (series, ratio) = bench.cpus.run_client(work)?;
     forgets.stop()?;
     keeps.stop()?;
     let left = [left(&folder.data("forgets"))?, left(&folder.data("keeps"))?];
-    Ok(section(series, ratio, left, time))
+    Ok(section(scenario, (series, ratio), left, time))
 }
 
 /// MiB that a star has left on the disk.
@@ -104,10 +133,11 @@ fn left(data: &Path) -> Result<f64, BenchError> {
 
 async fn measure(
     bench: &Bench,
+    scenario: &Scenario,
     [forgets, keeps]: [&Star; 2],
     (rounds, time): (usize, Duration),
 ) -> Result<(Vec<Series>, Series), BenchError> {
-    let forgets = Side::open(forgets, KEPT_BYTES.map(Some)).await?;
+    let forgets = Side::open(forgets, scenario.kept).await?;
     let keeps = Side::open(keeps, [None; 2]).await?;
     let micros = |role, name| Series::new(role, name, Unit::Micros);
     let mut with = micros(Role::Star, "append to durable ack while forgetting, p99");
@@ -119,11 +149,11 @@ async fn measure(
         micros(Role::Context, "without, p99.9"),
     ];
     let mut ratio = Series::new(Role::Context, "p99 with / without, by round", Unit::Times);
-    bench.progress("forget, until there is something to forget");
+    bench.progress(&format!("{}, until there is something", scenario.name));
     forgets.turn(time).await?;
     keeps.turn(time).await?;
     for round in 0..rounds {
-        bench.progress(&format!("forget, round {}", round + 1));
+        bench.progress(&format!("{}, round {}", scenario.name, round + 1));
         let (forgot, kept);
         if round % 2 == 0 {
             forgot = forgets.turn(time).await?;
@@ -147,7 +177,12 @@ async fn measure(
     Ok((series, ratio))
 }
 
-fn section(mut series: Vec<Series>, ratio: Series, left: [f64; 2], time: Duration) -> Section {
+fn section(
+    scenario: &Scenario,
+    (mut series, ratio): (Vec<Series>, Series),
+    left: [f64; 2],
+    time: Duration,
+) -> Section {
     let [forgets, keeps] = left;
     let [low, high] = ratio.quartiles();
     let verdicts = vec![
@@ -169,12 +204,12 @@ fn section(mut series: Vec<Series>, ratio: Series, left: [f64; 2], time: Duratio
     series.push(once("on the disk at the end, where it forgets", forgets));
     series.push(once("on the disk at the end, where it keeps", keeps));
     Section {
-        name: "forget",
+        name: scenario.name,
         title: format!(
             "{TIMED_PER_S} records of 1 KiB a second beside {BESIDE_PER_S} of 16 KiB, segments of \
-             {SEGMENT}; rounds of {} s on a star that keeps {} MiB, and on one that keeps all",
+             {SEGMENT}; rounds of {} s on a star whose segments are {}, and on one that keeps all",
             time.as_secs(),
-            KEPT_BYTES.iter().sum::<u64>() / MIB
+            scenario.segments
         ),
         series,
         verdicts,

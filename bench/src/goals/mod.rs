@@ -35,14 +35,15 @@ pub const RECORD_BYTES: usize = 1024;
 
 type Scenario = fn(&Bench) -> Result<Section, BenchError>;
 
-const SCENARIOS: [(Choice, Scenario); 8] = [
+const SCENARIOS: [(Choice, Scenario); 9] = [
     (Choice::Latency, latency::run),
     (Choice::Pipelined, pipelined::run),
     (Choice::Idle, idle::run),
     (Choice::Memory, memory::run),
     (Choice::Pairs, pairs::run),
     (Choice::Handoff, handoff::run),
-    (Choice::Forget, forget::run),
+    (Choice::Forget, forget::trim),
+    (Choice::Rewrite, forget::rewrite),
     (Choice::Start, start::run),
 ];
 

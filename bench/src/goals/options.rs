@@ -20,6 +20,8 @@ pub enum Choice {
     Handoff,
     /// Appends' p99 while segments are trimmed and recycled, against that where all is kept.
     Forget,
+    /// The same while segments are rewritten, since a stream in each of them is kept whole.
+    Rewrite,
     /// Time to start with sealed data, against an empty star.
     Start,
     /// All of them.
