@@ -212,15 +212,19 @@ fn find() -> Piece {
     }
 }
 
+/// The indexes of so many segments, each of them with other streams.
+fn indexes(segments: u64) -> Vec<SealedIndex> {
+    const STREAMS: u128 = 64;
+    let index = |number| {
+        let first = u128::from(number) * STREAMS;
+        samples::index(SegmentNumber(number), first..first + STREAMS)
+    };
+    (1..=segments).map(index).collect()
+}
+
 /// Looks for a name that none of the segments states, each of them with other streams.
 fn look(segments: u64) -> Piece {
-    const STREAMS: u128 = 64;
-    let indexes: Vec<SealedIndex> = (1..=segments)
-        .map(|number| {
-            let first = u128::from(number) * STREAMS;
-            samples::index(SegmentNumber(number), first..first + STREAMS)
-        })
-        .collect();
+    let indexes = indexes(segments);
     let mut number = 0;
     let mut run = move || {
         number = (number + 389) % 1000;
@@ -239,13 +243,7 @@ fn look(segments: u64) -> Piece {
 }
 
 fn rows(segments: u64) -> Piece {
-    const STREAMS: u128 = 64;
-    let indexes: Vec<SealedIndex> = (1..=segments)
-        .map(|number| {
-            let first = u128::from(number) * STREAMS;
-            samples::index(SegmentNumber(number), first..first + STREAMS)
-        })
-        .collect();
+    let indexes = indexes(segments);
     let mut number = 0;
     let mut run = move || {
         number = (number + 389) % 1000;

@@ -176,8 +176,6 @@ pub const READER_AHEAD_BYTES_MAX: usize = 4 * MIB;
 pub const READER_CREDIT_BYTES: usize = 256 * KIB;
 /// Open readers of one core.
 pub const READERS_MAX: usize = 16_384;
-/// Disk reads of one core in flight for readers.
-pub const READS_IN_FLIGHT_MAX: usize = 64;
 /// Requests of one core that wait for durability.
 pub const PENDING_ANSWERS_MAX: usize = 262_144;
 

@@ -3,7 +3,7 @@
 //! ```text
 //!   holder: unshare --mount, mount -o loop image disk, wait      keeps the namespace alive
 //!     star: nsenter into it                                      killed and started at will
-//!     test: /proc/HOLDER/root/.../disk                           looks, and takes space
+//!     test: the disk below the holder's root                     looks, and takes space
 //! ```
 //! The image lies in memory where there is room: a loop device on a file of a busy disk syncs that
 //! file's journal, too, for each write.
