@@ -8,6 +8,7 @@ use crate::goals::options::Options;
 use crate::workload::Shape;
 use clap::Subcommand;
 use clap::builder::RangedU64ValueParser;
+use nova_quic::params::SPIN_DEFAULT;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -116,8 +117,8 @@ pub(crate) struct WhichStar {
     /// Cores of its own star [default: half of the CPUs]
     #[arg(long, value_name = "N", value_parser = counts(1..=1_024))]
     pub cores: Option<usize>,
-    /// How long an idle core of its own star spins before it sleeps
-    #[arg(long, value_name = "US", default_value_t = 0)]
+    /// How long a core of its own star, and of the bare echo, looks for more before it sleeps
+    #[arg(long, value_name = "US", default_value_t = SPIN_DEFAULT.as_micros() as u64)]
     pub spin_us: u64,
     /// Program that is its own star, for example of another commit [default: this one]
     #[arg(long, value_name = "FILE")]

@@ -330,6 +330,7 @@ impl Cores {
                 listen,
                 tls: tls.clone(),
                 windows_bytes: WINDOWS_BYTES,
+                spin,
                 notices: notices_in.clone(),
                 start,
                 mail: mailboxes.pop().expect("a mailbox for each core"),
@@ -339,7 +340,6 @@ impl Cores {
             };
             let thread = LocalExecutorBuilder::new(Placement::Fixed(cpu))
                 .name(&core.to_string())
-                .spin_before_park(spin)
                 .spawn(move || core::live(seed))
                 .map_err(|error| ServeError::Thread {
                     core,

@@ -1,6 +1,7 @@
 //! The command line of `nova bench goals`.
 
 use clap::{Args, ValueEnum};
+use nova_quic::params::SPIN_DEFAULT;
 use std::path::PathBuf;
 
 /// Which scenarios run.
@@ -49,8 +50,8 @@ pub struct Options {
     /// Sealed data of the start scenario, in GiB [default: 10, quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub gib: Option<u64>,
-    /// How long an idle core of the star, and the echo server, spin before they sleep.
-    #[arg(long, value_name = "US", default_value_t = 0)]
+    /// How long a core of the star, and the echo server, look for more before they sleep.
+    #[arg(long, value_name = "US", default_value_t = SPIN_DEFAULT.as_micros() as u64)]
     pub spin_us: u64,
 }
 

@@ -197,7 +197,14 @@ impl DriverTarget {
             sync,
             ..DriverConfig::new(directory.layout().clone())
         };
-        let driver = Driver::new(config, move |token, result| queue.push(token, result)).await?;
+        let driver = Driver::new(
+            config,
+            || Duration::ZERO,
+            move |token, result| {
+                queue.push(token, result);
+            },
+        );
+        let driver = driver.await?;
         let target = DriverTarget {
             driver,
             completions,

@@ -24,6 +24,7 @@ use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local, spawn_loc
 use nova_core::disk::{DiskError, DiskOp, DiskResult, OpToken};
 use nova_model::limits::{GROUP_BYTES_MAX, READ_CHUNK_BYTES};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Read handles that a core keeps open.
 pub const READ_HANDLES_DEFAULT: usize = 64;
@@ -75,13 +76,15 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// The driver of this thread's glommio executor. `on_complete` is called on this thread, once
-    /// for each operation; [`crate::Completions`] is a queue to give it.
+    /// The driver of this thread's glommio executor. `spun` tells for how long tasks of it have run
+    /// only to wait, which does not make the core busy. `on_complete` is called on this thread,
+    /// once for each operation; [`crate::Completions`] is a queue to give it.
     pub async fn new(
         config: DriverConfig,
+        spun: impl Fn() -> Duration + 'static,
         on_complete: impl Fn(OpToken, DiskResult) + 'static,
     ) -> Result<Driver, DiskError> {
-        let operations = Operations::new(config).await?;
+        let operations = Operations::new(config, spun).await?;
         let zero_queue = executor().create_task_queue(
             Shares::Static(ZERO_SHARES),
             Latency::NotImportant,

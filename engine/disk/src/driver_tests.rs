@@ -449,7 +449,8 @@ fn an_empty_identity_is_refused_before_it_misleads_glommio() {
     fs::write(trial.layout().star(), b"").unwrap();
     on_core(async {
         let config = DriverConfig::new(trial.layout().clone());
-        let error = Driver::new(config, |_, _| ()).await.map(drop).unwrap_err();
+        let error = Driver::new(config, || Duration::ZERO, |_, _| ()).await;
+        let error = error.map(drop).unwrap_err();
         assert!(error.path.ends_with("star"), "{error}");
     });
 }

@@ -10,8 +10,8 @@
 //!
 //! So a write is done in place only if all of this holds:
 //! - it is small;
-//! - the executor ran tasks for less than seven eighths of the time since the last look, a
-//!   millisecond or longer ago; what it spent in blocking writes counts as running;
+//! - the executor worked for less than seven eighths of the time since the last look, a
+//!   millisecond or longer ago; blocking writes count as work, spinning does not;
 //! - the device was fast lately: the moving average of writes in place is low, and none took long.
 //!
 //! A flush behind a write of the ring is short, and the ring would hand it to a worker. It is done
@@ -60,35 +60,32 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 const AVERAGE_OVER: u32 = 8;
 
 /// What is known of the device and of the core.
-#[derive(Debug)]
 pub(crate) struct InPlace {
     writes: Pace,
     flushes: Pace,
     /// When the last look was, and how long the executor had run tasks until then.
     looked: Cell<(Instant, Duration)>,
     is_idle: Cell<bool>,
+    /// For how long the executor has worked so far.
+    worked: Box<dyn Fn() -> Duration>,
 }
 
 impl InPlace {
-    /// Nothing is known yet of the core: the ring it is.
-    pub(crate) fn new(now: Instant, run: Duration) -> InPlace {
+    /// Nothing is known yet of the core: the ring it is. `worked` tells for how long the executor
+    /// has run tasks so far, without what they only waited.
+    pub(crate) fn new(now: Instant, worked: impl Fn() -> Duration + 'static) -> InPlace {
         InPlace {
             writes: Pace::new(),
             flushes: Pace::new(),
-            looked: Cell::new((now, run)),
+            looked: Cell::new((now, worked())),
             is_idle: Cell::new(false),
+            worked: Box::new(worked),
         }
     }
 
-    /// Whether a write of `length` bytes is to be done in place now; `run` tells how long the
-    /// executor has run tasks so far.
-    pub(crate) fn permits_write(
-        &self,
-        length: usize,
-        now: Instant,
-        run: impl FnOnce() -> Duration,
-    ) -> bool {
-        self.look(now, run);
+    /// Whether a write of `length` bytes is to be done in place now.
+    pub(crate) fn permits_write(&self, length: usize, now: Instant) -> bool {
+        self.look(now);
         length <= BYTES_MAX && self.is_idle.get() && self.writes.permits(now)
     }
 
@@ -108,16 +105,16 @@ impl InPlace {
     }
 
     /// Looks how busy the executor is, if that is due.
-    fn look(&self, now: Instant, run: impl FnOnce() -> Duration) {
-        let (before, run_before) = self.looked.get();
+    fn look(&self, now: Instant) {
+        let (before, worked_before) = self.looked.get();
         let passed = now.saturating_duration_since(before);
         if passed < LOOK_INTERVAL {
             return;
         }
-        let run = run();
-        let busy = run.saturating_sub(run_before);
+        let worked = (self.worked)();
+        let busy = worked.saturating_sub(worked_before);
         self.is_idle.set(8 * busy < 7 * passed);
-        self.looked.set((now, run));
+        self.looked.set((now, worked));
     }
 }
 
@@ -159,6 +156,17 @@ impl Pace {
         } else if taken < AVERAGE_MAX {
             self.penalty.set(PENALTY_MIN);
         }
+    }
+}
+
+impl std::fmt::Debug for InPlace {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("InPlace")
+            .field("writes", &self.writes)
+            .field("flushes", &self.flushes)
+            .field("is_idle", &self.is_idle)
+            .finish_non_exhaustive()
     }
 }
 

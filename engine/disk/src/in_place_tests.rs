@@ -1,50 +1,65 @@
 //! Each condition alone keeps a call from being done in place.
 
 use super::*;
+use std::rc::Rc;
 
 const SMALL: usize = 4096;
 const FAST: Duration = Duration::from_micros(50);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A core on a device that is fast, and the time.
+/// A core that has worked as long as the cell says.
+fn core(start: Instant) -> (InPlace, Rc<Cell<Duration>>) {
+    let worked = Rc::new(Cell::new(Duration::ZERO));
+    let told = Rc::clone(&worked);
+    (InPlace::new(start, move || told.get()), worked)
+}
+
+/// An idle core on a device that is fast, and the time.
 fn fast() -> (InPlace, Instant) {
+    let (in_place, start, _) = fast_and_worked();
+    (in_place, start)
+}
+
+fn fast_and_worked() -> (InPlace, Instant, Rc<Cell<Duration>>) {
     let start = Instant::now();
-    let in_place = InPlace::new(start, Duration::ZERO);
+    let (in_place, worked) = core(start);
     for _ in 0..32 {
         in_place.note_write(start, FAST);
         in_place.note_flush(start, FAST);
     }
-    (in_place, start)
-}
-
-fn idle() -> Duration {
-    Duration::ZERO
+    (in_place, start, worked)
 }
 
 #[test]
 fn a_small_write_of_an_idle_core_on_a_fast_device_is_done_in_place() {
-    let (in_place, start) = fast();
+    let (in_place, start, worked) = fast_and_worked();
     let now = start + HOUR;
-    assert!(in_place.permits_write(SMALL, now, || HOUR / 2));
-    let unseen = || unreachable!("it was looked just now");
-    assert!(in_place.permits_write(BYTES_MAX, now, unseen));
-    assert!(!in_place.permits_write(BYTES_MAX + 4096, now, || HOUR));
+    worked.set(HOUR / 2);
+    assert!(in_place.permits_write(SMALL, now));
+    worked.set(HOUR);
+    assert!(
+        in_place.permits_write(BYTES_MAX, now),
+        "it was looked just now"
+    );
+    assert!(!in_place.permits_write(BYTES_MAX + 4096, now));
 }
 
 #[test]
 fn no_write_is_done_in_place_before_it_is_known_that_the_core_is_idle() {
     let start = Instant::now();
-    let in_place = InPlace::new(start, Duration::ZERO);
-    assert!(!in_place.permits_write(SMALL, start, idle));
-    assert!(in_place.permits_write(SMALL, start + HOUR, idle));
+    let (in_place, _) = core(start);
+    assert!(!in_place.permits_write(SMALL, start));
+    assert!(in_place.permits_write(SMALL, start + HOUR));
 }
 
 #[test]
 fn a_busy_core_writes_through_the_ring_and_flushes_in_place() {
-    let (in_place, start) = fast();
-    assert!(!in_place.permits_write(SMALL, start + HOUR, || HOUR / 8 * 7));
+    let (in_place, start, worked) = fast_and_worked();
+    worked.set(HOUR / 8 * 7);
+    assert!(!in_place.permits_write(SMALL, start + HOUR));
     assert!(in_place.permits_flush(start + HOUR));
-    assert!(in_place.permits_write(SMALL, start + 2 * HOUR, || HOUR));
+    worked.set(HOUR);
+    assert!(in_place.permits_write(SMALL, start + 2 * HOUR));
 }
 
 #[test]
@@ -52,9 +67,9 @@ fn one_slow_call_bars_the_next_ones_of_its_kind_for_a_second() {
     let (in_place, start) = fast();
     let now = start + HOUR;
     in_place.note_write(now, Duration::from_micros(5100));
-    assert!(!in_place.permits_write(SMALL, now + PENALTY_SLOW / 2, idle));
+    assert!(!in_place.permits_write(SMALL, now + PENALTY_SLOW / 2));
     assert!(in_place.permits_flush(now + PENALTY_SLOW / 2));
-    assert!(in_place.permits_write(SMALL, now + 2 * PENALTY_SLOW, idle));
+    assert!(in_place.permits_write(SMALL, now + 2 * PENALTY_SLOW));
     in_place.note_flush(now, Duration::from_micros(5100));
     assert!(!in_place.permits_flush(now + PENALTY_SLOW / 2));
 }
@@ -97,5 +112,5 @@ fn a_device_that_is_slow_on_average_uses_the_ring_until_it_is_tried_again() {
 fn a_hiccup_does_not_decide() {
     let (in_place, start) = fast();
     in_place.note_write(start, Duration::from_millis(4));
-    assert!(in_place.permits_write(SMALL, start + HOUR, idle));
+    assert!(in_place.permits_write(SMALL, start + HOUR));
 }

@@ -75,7 +75,10 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    pub(crate) async fn new(config: DriverConfig) -> Result<Operations, DiskError> {
+    pub(crate) async fn new(
+        config: DriverConfig,
+        spun: impl Fn() -> Duration + 'static,
+    ) -> Result<Operations, DiskError> {
         let zeros = probe_device(&config.layout.star()).await?;
         let root = config.layout.root().to_owned();
         let is_through = blocking(move || Ok(writes_through(&root))).await;
@@ -86,7 +89,9 @@ impl Operations {
         Ok(Operations {
             layout: config.layout,
             durable,
-            in_place: Rc::new(InPlace::new(Instant::now(), executor_run())),
+            in_place: Rc::new(InPlace::new(Instant::now(), move || {
+                executor_run().saturating_sub(spun())
+            })),
             writables: RefCell::default(),
             handles: Handles::new(config.read_handles_max),
             zeros: Rc::new(zeros),

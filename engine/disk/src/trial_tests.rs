@@ -13,6 +13,7 @@ use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 
 pub(crate) const LOG: LogId = LogId(0);
@@ -111,7 +112,13 @@ impl Core {
             ..DriverConfig::new(layout)
         };
         let queue = completions.clone();
-        let driver = Driver::new(config, move |token, result| queue.push(token, result));
+        let driver = Driver::new(
+            config,
+            || Duration::ZERO,
+            move |token, result| {
+                queue.push(token, result);
+            },
+        );
         let driver = driver.await.unwrap();
         Core {
             driver,

@@ -113,7 +113,7 @@ impl Writable {
         copy_padded(&parts, buffer.as_bytes_mut());
         drop(parts);
         let begun = Instant::now();
-        if self.in_place.permits_write(length, begun, executor_run) {
+        if self.in_place.permits_write(length, begun) {
             // What is ready to run goes first, above all the answers to the group before: nothing
             // leaves the core while it is blocked. Two rounds let a lane's answer reach its
             // connection and the connection its socket.

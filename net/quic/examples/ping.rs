@@ -13,7 +13,7 @@ use nova_quic::{
     baseline::{EchoServer, ping_pong, pump},
     certificates,
     client::{ClientEndpoint, Connection},
-    params::{ClientParams, SPIN_BEFORE_PARK, ServerParams},
+    params::{ClientParams, SPIN_DEFAULT, ServerParams},
     tls::ClientTls,
 };
 
@@ -55,11 +55,7 @@ fn measure(
     let windows = [&server_params.transport, &client_params.transport]
         .map(|transport| transport.stream_window_bytes / 1024);
 
-    let spin = if spin {
-        SPIN_BEFORE_PARK
-    } else {
-        Duration::ZERO
-    };
+    let spin = if spin { SPIN_DEFAULT } else { Duration::ZERO };
     let server = EchoServer::start(([127, 0, 0, 1], 0).into(), tls, server_params, None, spin)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

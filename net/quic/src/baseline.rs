@@ -20,7 +20,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use glommio::{ExecutorJoinHandle, Latency, LocalExecutorBuilder, Placement, Shares};
+use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement};
 use thiserror::Error;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -82,8 +82,8 @@ pub struct EchoServer {
 }
 
 impl EchoServer {
-    /// Starts it at `address`, on a CPU of the scheduler's choice or a `fixed_cpu`, with an
-    /// executor that spins for `spin` before it sleeps.
+    /// Starts it at `address`, on a CPU of the scheduler's choice or a `fixed_cpu`, on a core that
+    /// spins for `spin`.
     pub fn start(
         address: SocketAddr,
         tls: ServerTls,
@@ -96,14 +96,11 @@ impl EchoServer {
         let placement = fixed_cpu.map_or(Placement::Unbound, Placement::Fixed);
         let thread = LocalExecutorBuilder::new(placement)
             .name("echo")
-            .spin_before_park(spin)
             .spawn(move || async move {
-                let queue = glommio::executor().create_task_queue(
-                    Shares::default(),
-                    Latency::NotImportant,
-                    "quic",
-                );
-                let endpoint = match server::Endpoint::bind(address, 0, &tls, params, queue).await {
+                let queue = glommio::executor().current_task_queue();
+                let spin = server::Spin::new(spin);
+                let bound = server::Endpoint::bind(address, 0, &tls, params, queue, spin);
+                let endpoint = match bound.await {
                     Ok(endpoint) => endpoint,
                     Err(error) => {
                         let _ = ready.send(Err(error));

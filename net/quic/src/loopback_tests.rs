@@ -103,7 +103,9 @@ impl Server {
                     Latency::NotImportant,
                     "quic",
                 );
-                let endpoint = match Endpoint::bind(address, 7, &tls, params, queue).await {
+                let spin = server::Spin::new(Duration::ZERO);
+                let bound = Endpoint::bind(address, 7, &tls, params, queue, spin);
+                let endpoint = match bound.await {
                     Ok(endpoint) => endpoint,
                     Err(error) => {
                         ready.send(Err(error)).unwrap();

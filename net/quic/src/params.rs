@@ -12,8 +12,7 @@
 //!
 //! # Not here
 //! - Cipher suites and certificates: [`crate::tls`].
-//! - How long the executor spins before it sleeps is a setting of the executor; the value to
-//!   try is [`SPIN_BEFORE_PARK`].
+//! - How a core waits for datagrams: `server::Spin`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,10 +28,9 @@ pub const UDP_PAYLOAD_BYTES_MAX: u16 = 65_507;
 /// Smallest datagram size QUIC guarantees (RFC 9000, section 14).
 pub const MTU_MIN: u16 = 1_200;
 
-/// How long an executor may spin before it sleeps, for the executor's builder. It trades CPU for
-/// latency, and what it gains depends on the machine: 81 to 68 us of ping-pong on one, nothing
-/// that showed on another (`examples/ping` and `examples/ping spin`).
-pub const SPIN_BEFORE_PARK: Duration = Duration::from_micros(20);
+/// How long a core spins after it has received or sent something, unless told otherwise. It trades
+/// CPU for latency: the measurements are in docs/decisions/0008.
+pub const SPIN_DEFAULT: Duration = Duration::from_micros(50);
 
 /// How many datagrams of `mtu` bytes fit the one send that segmentation offload (GSO) makes of
 /// them. quinn takes ten whatever their size; above an MTU of 6,550 the kernel refuses such a

@@ -61,6 +61,6 @@ pub struct ServeConfig {
     pub http: Option<HttpConfig>,
     /// Origins whose web pages may ask over HTTP; `*` is all of them.
     pub http_allow_origins: Vec<String>,
-    /// How long an idle core spins before it sleeps, in microseconds.
+    /// How long a core spins after it has received or sent something, in microseconds.
     pub spin_us: u64,
 }

@@ -16,6 +16,7 @@ use nova_model::limits::{
     LEADERSHIP_IDLE_US_MAX, LEADERSHIP_IDLE_US_MIN, RECENT_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT,
     SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SESSION_WINDOW_BATCHES, STAR_CORES_MAX,
 };
+use nova_quic::params::SPIN_DEFAULT;
 use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -25,7 +26,10 @@ use std::time::Duration;
 pub const DATA_DEFAULT: &str = "./nova-data";
 /// UDP port of the first core when none is named.
 pub const PORT_DEFAULT: u16 = 7400;
-/// Longest spin of an idle core, in microseconds.
+/// How long a core spins unless told otherwise, in microseconds.
+const SPIN_US_DEFAULT: u64 = SPIN_DEFAULT.as_micros() as u64;
+
+/// Longest spin of a core, in microseconds.
 const SPIN_US_MAX: u64 = 1_000;
 /// Longest host name (RFC 1035).
 const HOST_BYTES_MAX: usize = 253;
@@ -105,7 +109,8 @@ pub struct ServeSettings {
     /// Origin whose web pages may ask over HTTP, or *; repeat it or separate them by commas
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     pub http_allow_origin: Option<Vec<String>>,
-    /// Microseconds that an idle core spins before it sleeps, at most 1000 [default: 0]
+    /// Microseconds that a core looks for more before it sleeps, at most 1000, 0 for none
+    /// [default: 50]
     #[arg(long, value_name = "US")]
     pub spin_us: Option<u64>,
 }
@@ -165,7 +170,7 @@ pub fn resolve(said: ServeSettings) -> Result<ServeConfig, ConfigError> {
         INGRESS_BYTES_MIN,
     )?;
     let idle_us = idle_us(said.idle_timeout)?;
-    let spin_us = said.spin_us.unwrap_or(0);
+    let spin_us = said.spin_us.unwrap_or(SPIN_US_DEFAULT);
     if spin_us > SPIN_US_MAX {
         let rule = format!("it is at most {SPIN_US_MAX}");
         return Err(wrong("spin-us", spin_us, rule));

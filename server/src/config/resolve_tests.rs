@@ -30,7 +30,7 @@ fn all_defaults_are_explicit() {
             is_plain: true,
         }),
         http_allow_origins: Vec::new(),
-        spin_us: 0,
+        spin_us: 50,
     };
     assert_eq!(resolve(ServeSettings::default()), Ok(expected));
 }

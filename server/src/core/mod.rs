@@ -32,7 +32,7 @@ use nova_disk::{Completions, Driver, DriverConfig};
 use nova_model::CoreId;
 use nova_quic::error::BindError;
 use nova_quic::params::ServerParams;
-use nova_quic::server::{Connection, Endpoint, Incoming};
+use nova_quic::server::{Connection, Endpoint, Incoming, Spin};
 use nova_quic::tls::ServerTls;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -55,6 +55,8 @@ pub(crate) struct CoreSeed {
     pub(crate) listen: SocketAddr,
     pub(crate) tls: ServerTls,
     pub(crate) windows_bytes: u64,
+    /// How long the core spins after it has received or sent something.
+    pub(crate) spin: Duration,
     /// To the main thread.
     pub(crate) notices: flume::Sender<(CoreId, Notice)>,
     /// From the main thread.
@@ -112,7 +114,16 @@ async fn start_and_serve(seed: CoreSeed) -> Result<(), CoreError> {
     let queue = glommio::executor().current_task_queue();
     let params = ServerParams::new(seed.windows_bytes);
     let number = u8::try_from(seed.core.0).expect("a star has at most 256 cores");
-    let endpoint = Endpoint::bind(seed.listen, number, &seed.tls, params, queue).await?;
+    let spin = Spin::new(seed.spin);
+    let bound = Endpoint::bind(
+        seed.listen,
+        number,
+        &seed.tls,
+        params,
+        queue,
+        Rc::clone(&spin),
+    );
+    let endpoint = bound.await?;
     notify(&seed, Notice::Bound(endpoint.local_address())).await;
     let Ok(start) = seed.start.recv_async().await else {
         // The star does not start after all.
@@ -121,13 +132,19 @@ async fn start_and_serve(seed: CoreSeed) -> Result<(), CoreError> {
     };
     let completions = Completions::new();
     let queue = completions.clone();
-    let driver = Driver::new(start.disk, move |token, result| queue.push(token, result)).await?;
+    let spent = Rc::clone(&spin);
+    let spent = move || spent.spent();
+    let driver = Driver::new(start.disk, spent, move |token, result| {
+        queue.push(token, result)
+    });
+    let driver = driver.await?;
     let shard = Shard::new(start.shard, start.found);
     let core = Rc::new(Core::new(
         seed.core,
         shard,
         driver,
         completions,
+        spin,
         seed.peers.clone(),
         Arc::clone(&seed.figures),
     ));

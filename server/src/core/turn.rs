@@ -23,6 +23,7 @@ use nova_core::{Caller, Event, ReaderKey, SessionKey, Shard};
 use nova_disk::{Completions, Driver};
 use nova_model::{CoreId, Instant, StreamId};
 use nova_proto::RequestId;
+use nova_quic::server::Spin;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
@@ -51,6 +52,9 @@ pub(crate) struct Core {
     id: CoreId,
     driver: Driver,
     completions: Completions,
+    spin: Rc<Spin>,
+    /// Batches that the last turn with acks has acked.
+    acked: Cell<u32>,
     peers: Vec<Sender>,
     /// Mail that waits for a full mailbox, for each peer.
     outboxes: RefCell<Vec<VecDeque<Mail>>>,
@@ -77,6 +81,7 @@ impl Core {
         shard: Shard,
         driver: Driver,
         completions: Completions,
+        spin: Rc<Spin>,
         peers: Vec<Sender>,
         figures: Arc<CoreFigures>,
     ) -> Core {
@@ -92,6 +97,8 @@ impl Core {
             id,
             driver,
             completions,
+            spin,
+            acked: Cell::new(0),
             outboxes: RefCell::new(vec![VecDeque::new(); peers.len()]),
             peers,
             mail: RefCell::default(),
@@ -234,6 +241,7 @@ impl Core {
         {
             self.shard.borrow_mut().handle_timeout(now);
         }
+        let mut acked = 0;
         loop {
             let op = self.shard.borrow_mut().poll_disk(now.instant);
             let has_op = op.is_some();
@@ -243,6 +251,7 @@ impl Core {
             }
             let event = self.shard.borrow_mut().poll_event();
             let has_event = event.is_some();
+            acked += u32::from(matches!(event, Some(Event::Acked(..))));
             if let Some(event) = event
                 && let Some(fatal) = self.pass_on(event)
             {
@@ -258,8 +267,19 @@ impl Core {
                 .drain(..)
                 .for_each(std::task::Waker::wake);
         }
+        self.note_spin(acked);
         self.note_turn(begun);
         None
+    }
+
+    /// A core spins for the next batch of one producer that waits for each ack. Where several are
+    /// acked together more come meanwhile: a core that sleeps gathers them into larger groups.
+    fn note_spin(&self, acked: u32) {
+        if acked > 0 {
+            self.acked.set(acked);
+        }
+        let is_alone = self.acked.get() <= 1;
+        self.spin.hold(!is_alone || self.driver.in_flight() > 0);
     }
 
     fn note_turn(&self, begun: Instant) {

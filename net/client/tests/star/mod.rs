@@ -13,12 +13,11 @@ mod streams;
 use nova_client::ClientConfig;
 use nova_model::StarId;
 use nova_quic::certificates;
-use nova_quic::params::ServerParams;
-use nova_quic::server::Endpoint;
+use nova_quic::params::{SPIN_DEFAULT, ServerParams};
+use nova_quic::server::{Endpoint, Spin};
 use nova_quic::tls::ServerTls;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 use streams::Streams;
 
 /// Cores of the star.
@@ -104,7 +103,6 @@ impl TestStar {
         let shared_knobs = Arc::clone(&knobs);
         let thread = glommio::LocalExecutorBuilder::new(glommio::Placement::Unbound)
             .name("star")
-            .spin_before_park(Duration::from_micros(20))
             .spawn(move || run(tls, shared_knobs, ready, stopped))
             .expect("an executor");
         let addresses = started.recv().expect("the star runs");
@@ -159,7 +157,8 @@ async fn run(
     for core in 0..CORES {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let params = ServerParams::new(256 * 1024 * 1024);
-        let endpoint = Endpoint::bind(address, core as u8, &tls, params, queue).await;
+        let spin = Spin::new(SPIN_DEFAULT);
+        let endpoint = Endpoint::bind(address, core as u8, &tls, params, queue, spin).await;
         endpoints.push(endpoint.expect("a port"));
     }
     let addresses: Vec<_> = endpoints.iter().map(Endpoint::local_address).collect();

@@ -20,6 +20,7 @@ mod cid;
 mod connection;
 mod local;
 mod runtime;
+mod spin;
 mod udp;
 mod window;
 
@@ -35,8 +36,11 @@ use std::{
 use glommio::{TaskQueueHandle, timer::Timer};
 use quinn::{EndpointConfig, ServerConfig, VarInt};
 
-pub use self::connection::{Connection, Incoming};
 use self::{cid::CoreIds, connection::Live, runtime::CoreRuntime};
+pub use self::{
+    connection::{Connection, Incoming},
+    spin::Spin,
+};
 use crate::{
     error::BindError, params::ServerParams, socket::raise_buffers, stats::EndpointStats,
     tls::ServerTls,
@@ -85,13 +89,15 @@ fn add(count: &Cell<u64>, by: u64) {
 
 impl Endpoint {
     /// Takes the UDP port at `address` for core number `core`. To be called inside the core's
-    /// executor; what drives the connections runs in `task_queue`.
+    /// executor; what drives the connections runs in `task_queue`, and waits as `spin` says. A core
+    /// that spins has all its tasks in that queue: others would wait for the end of the spin.
     pub async fn bind(
         address: SocketAddr,
         core: u8,
         tls: &ServerTls,
         params: ServerParams,
         task_queue: TaskQueueHandle,
+        spin: Rc<Spin>,
     ) -> Result<Self, BindError> {
         params.check()?;
         // The first timer of an executor costs 30 to 90 ms: here and not under a connection.
@@ -104,7 +110,7 @@ impl Endpoint {
         let socket = bind::bind(address, params.bind_patience).await?;
         raise_buffers(&socket, params.transport.socket_buffer_bytes);
         let config = server_config(tls, &params);
-        let runtime = CoreRuntime::new(task_queue, params.transport.mtu_max);
+        let runtime = CoreRuntime::new(task_queue, params.transport.mtu_max, spin);
         let endpoint = quinn::Endpoint::new(
             endpoint_config(core, tls, &params),
             Some(config.clone()),

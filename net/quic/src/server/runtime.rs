@@ -6,12 +6,13 @@
 //!   with almost every packet: then the armed one fires early, and is armed for the rest.
 //!
 //! # Not here
-//! - The executor itself, and how long it spins.
+//! - The executor itself. How long a core spins: `spin`.
 
 use std::{
     future::Future,
     io,
     pin::Pin,
+    rc::Rc,
     sync::Arc,
     task::{Context, Poll},
     time::Instant,
@@ -20,21 +21,23 @@ use std::{
 use glommio::{TaskQueueHandle, timer::Timer};
 use quinn::{AsyncTimer, AsyncUdpSocket, Runtime};
 
-use super::{local::Local, udp::CoreSocket};
+use super::{local::Local, spin::Spin, udp::CoreSocket};
 
 /// The runtime of one core. Made inside its executor.
 #[derive(Debug)]
 pub(super) struct CoreRuntime {
     task_queue: Local<TaskQueueHandle>,
     mtu_max: u16,
+    spin: Local<Rc<Spin>>,
 }
 
 impl CoreRuntime {
     /// Tasks go into `task_queue`; no datagram is larger than `mtu_max` bytes.
-    pub(super) fn new(task_queue: TaskQueueHandle, mtu_max: u16) -> Self {
+    pub(super) fn new(task_queue: TaskQueueHandle, mtu_max: u16, spin: Rc<Spin>) -> Self {
         Self {
             task_queue: Local::new(task_queue),
             mtu_max,
+            spin: Local::new(spin),
         }
     }
 }
@@ -54,7 +57,11 @@ impl Runtime for CoreRuntime {
     }
 
     fn wrap_udp_socket(&self, socket: std::net::UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
-        Ok(Arc::new(CoreSocket::new(socket, self.mtu_max)?))
+        Ok(Arc::new(CoreSocket::new(
+            socket,
+            self.mtu_max,
+            Rc::clone(self.spin.get()),
+        )?))
     }
 }
 

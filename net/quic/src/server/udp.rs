@@ -1,7 +1,7 @@
 //! The UDP socket of a core: readiness through the executor's ring, datagrams through quinn-udp.
 //!
 //! ```text
-//! poll_recv   recvmmsg with GRO  ->  queue empty?  ->  1-byte peek on the ring, sleep, again
+//! poll_recv   recvmmsg with GRO  ->  queue empty?  ->  spin  ->  1-byte peek on the ring, sleep
 //! try_send    sendmsg with GSO   ->  buffer full?  ->  back off 50 us, again
 //! ```
 //! A peek on the ring completes when a datagram is there and leaves it there: that is readiness
@@ -28,15 +28,18 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, ready},
-    time::Duration,
+    task::{Context, Poll, Waker, ready},
+    time::{Duration, Instant},
 };
 
 use glommio::timer::Timer;
 use quinn::{AsyncUdpSocket, UdpPoller};
 use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
-use super::local::Local;
+use super::{
+    local::Local,
+    spin::{Spin, Wait},
+};
 use crate::params::{receive_segments_max, segments_max};
 
 /// Pause before a full send buffer is tried again. At 1 GB/s it has drained by 50 KB then.
@@ -44,6 +47,9 @@ const SEND_BACK_OFF: Duration = Duration::from_micros(50);
 
 /// Pause after a peek that failed, so that a lasting failure does not become a busy loop.
 const PEEK_BACK_OFF: Duration = Duration::from_millis(1);
+
+/// Least time between two looks at the socket while others run in between.
+const LOOK_INTERVAL: Duration = Duration::from_micros(2);
 
 type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -64,11 +70,18 @@ struct Receive {
     readiness: Option<LocalFuture>,
     /// The last batch was short: the queue is empty, and trying it would be a wasted call.
     drained: bool,
+    spin: Rc<Spin>,
+    /// When the socket was last tried, by a core that spins.
+    tried: Option<Instant>,
+    /// The executor is looking at its rings.
+    visit: Option<LocalFuture>,
+    /// Whoever waits for a datagram, asleep; woken to spin again.
+    sleeper: Option<Waker>,
 }
 
 impl CoreSocket {
     /// Makes the socket non-blocking, and switches GRO, packet info and "don't fragment" on.
-    pub(super) fn new(socket: UdpSocket, mtu_max: u16) -> io::Result<Self> {
+    pub(super) fn new(socket: UdpSocket, mtu_max: u16, spin: Rc<Spin>) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let twin = socket2_04::Socket::from(socket.try_clone()?);
         let peek = Rc::new(glommio::net::UdpSocket::from(twin));
@@ -82,8 +95,92 @@ impl CoreSocket {
                 peek,
                 readiness: None,
                 drained: false,
+                spin,
+                tried: None,
+                visit: None,
+                sleeper: None,
             })),
         })
+    }
+}
+
+impl Receive {
+    /// Something was sent, so that something may soon come back.
+    fn has_sent(&mut self) {
+        if self.spin.is_on() {
+            self.spin.renew();
+            if let Some(sleeper) = self.sleeper.take() {
+                sleeper.wake();
+            }
+        }
+    }
+
+    /// Waits for the end of a look at the rings.
+    fn poll_visit(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(visit) = &mut self.visit {
+            ready!(visit.as_mut().poll(context));
+            self.visit = None;
+        }
+        Poll::Ready(())
+    }
+
+    /// Pending while a peek is on its way.
+    fn poll_readiness(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(readiness) = &mut self.readiness {
+            ready!(readiness.as_mut().poll(context));
+            self.readiness = None;
+            self.drained = false;
+            self.tried = None;
+        }
+        Poll::Ready(())
+    }
+
+    /// Whether a datagram may be there.
+    fn may_try(&mut self) -> bool {
+        if self.drained {
+            return false;
+        }
+        if self.spin.is_on() {
+            let now = Instant::now();
+            let is_soon = |tried| now.duration_since(tried) < LOOK_INTERVAL;
+            if self.tried.is_some_and(is_soon) {
+                return false;
+            }
+            self.tried = Some(now);
+        }
+        true
+    }
+
+    /// No datagram is there: what to do until one is. Ready to be polled again at once.
+    fn wait(&mut self, context: &mut Context<'_>, is_asleep: bool) -> Poll<()> {
+        let wait = match self.spin.is_on() {
+            true => self.spin.wait(Instant::now()),
+            false => Wait::Sleep,
+        };
+        match wait {
+            Wait::Spin => {
+                self.drained = false;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Wait::Visit => {
+                self.drained = false;
+                // A timer that is due at once: the executor runs dry, looks, and goes on.
+                self.visit = Some(Box::pin(async {
+                    Timer::new(Duration::ZERO).await;
+                }));
+            }
+            Wait::Sleep => {
+                if self.spin.is_on() {
+                    self.sleeper = Some(context.waker().clone());
+                }
+                if is_asleep {
+                    return Poll::Pending;
+                }
+                self.readiness = Some(Box::pin(readable(Rc::clone(&self.peek))));
+            }
+        }
+        Poll::Ready(())
     }
 }
 
@@ -111,6 +208,7 @@ impl AsyncUdpSocket for CoreSocket {
         {
             self.send_blocked.store(true, Ordering::Relaxed);
         }
+        self.receive.get().borrow_mut().has_sent();
         sent
     }
 
@@ -122,25 +220,26 @@ impl AsyncUdpSocket for CoreSocket {
     ) -> Poll<io::Result<usize>> {
         let receive = &mut *self.receive.get().borrow_mut();
         loop {
-            if let Some(readiness) = &mut receive.readiness {
-                ready!(readiness.as_mut().poll(context));
-                receive.readiness = None;
-                receive.drained = false;
+            ready!(receive.poll_visit(context));
+            let is_asleep = receive.poll_readiness(context).is_pending();
+            if is_asleep && !receive.spin.is_on() {
+                return Poll::Pending;
             }
-            if !receive.drained {
+            if receive.may_try() {
                 match self
                     .state
                     .recv(UdpSockRef::from(&self.socket), buffers, metas)
                 {
                     Ok(count) => {
                         receive.drained = count < buffers.len();
+                        receive.spin.renew();
                         return Poll::Ready(Ok(count));
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => return Poll::Ready(Err(error)),
                 }
             }
-            receive.readiness = Some(Box::pin(readable(Rc::clone(&receive.peek))));
+            ready!(receive.wait(context, is_asleep));
         }
     }
 

@@ -1,0 +1,67 @@
+use super::{Spin, VISIT_INTERVAL, Wait};
+use std::time::{Duration, Instant};
+
+const fn us(us: u64) -> Duration {
+    Duration::from_micros(us)
+}
+
+/// Looks every microsecond from `at` on until it is told to sleep: how long that took, and how
+/// often the executor was to look at its rings.
+fn spin(spin: &Spin, at: Instant) -> (Duration, u32) {
+    let mut visits = 0;
+    for n in 0..10_000 {
+        match spin.wait(at + us(n)) {
+            Wait::Spin => {}
+            Wait::Visit => visits += 1,
+            Wait::Sleep => return (us(n), visits),
+        }
+    }
+    panic!("it spins for ever");
+}
+
+#[test]
+fn a_core_spins_for_the_window_and_visits_its_rings_meanwhile() {
+    let at = Instant::now();
+    let core = Spin::new(us(120));
+    assert_eq!(core.wait(at), Wait::Sleep, "nothing has come yet");
+    core.renew();
+    assert_eq!(spin(&core, at), (us(120), 2));
+    assert_eq!(core.wait(at + us(500)), Wait::Sleep, "the window is over");
+    core.renew();
+    let (lasted, _) = spin(&core, at + us(1_000));
+    assert_eq!(lasted, us(120));
+    assert_eq!(core.spent(), us(240));
+}
+
+#[test]
+fn without_a_window_it_sleeps() {
+    let core = Spin::new(Duration::ZERO);
+    core.renew();
+    assert!(!core.is_on());
+    assert_eq!(core.wait(Instant::now()), Wait::Sleep);
+}
+
+#[test]
+fn what_comes_by_a_ring_is_not_spun_for() {
+    let at = Instant::now();
+    let core = Spin::new(us(50));
+    core.renew();
+    assert_eq!(core.wait(at), Wait::Spin);
+    core.hold(true);
+    assert_eq!(core.wait(at + us(1)), Wait::Sleep);
+    core.hold(false);
+    assert_eq!(spin(&core, at + us(2)).0, us(49), "the rest of the window");
+}
+
+#[test]
+fn time_in_which_others_worked_is_neither_spent_nor_of_the_window() {
+    let at = Instant::now();
+    let core = Spin::new(us(50));
+    core.renew();
+    assert_eq!(core.wait(at), Wait::Spin);
+    assert_eq!(core.wait(at + us(2)), Wait::Spin);
+    // A write that blocked the core. The rings have waited as long.
+    assert_eq!(core.wait(at + us(2) + VISIT_INTERVAL), Wait::Visit);
+    assert_eq!(core.spent(), us(2));
+    assert_eq!(spin(&core, at + us(3) + VISIT_INTERVAL).0, us(47));
+}
