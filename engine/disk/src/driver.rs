@@ -18,13 +18,14 @@
 //! - What a failure means: the shard decides.
 
 use crate::in_flight::InFlight;
+use crate::in_place::InPlace;
 use crate::layout::Layout;
 use crate::operations::{Operations, Outcome};
 use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local, spawn_local_into};
 use nova_core::disk::{DiskError, DiskOp, DiskResult, OpToken};
 use nova_model::limits::{GROUP_BYTES_MAX, READ_CHUNK_BYTES};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Read handles that a core keeps open.
 pub const READ_HANDLES_DEFAULT: usize = 64;
@@ -84,7 +85,9 @@ impl Driver {
         spun: impl Fn() -> Duration + 'static,
         on_complete: impl Fn(OpToken, DiskResult) + 'static,
     ) -> Result<Driver, DiskError> {
-        let operations = Operations::new(config, spun).await?;
+        let worked = move || executor_run().saturating_sub(spun());
+        let pace = InPlace::new(Instant::now(), worked);
+        let operations = Operations::new(config, pace).await?;
         let zero_queue = executor().create_task_queue(
             Shares::Static(ZERO_SHARES),
             Latency::NotImportant,
@@ -226,6 +229,11 @@ impl Driver {
                 .detach(),
         };
     }
+}
+
+/// How long this thread's executor has run tasks so far.
+fn executor_run() -> Duration {
+    executor().executor_stats().executor_runtime()
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::in_place::InPlace;
 use crate::layout::Layout;
 use crate::read_buffer::Home;
 use crate::segments::{self, Draft};
-use crate::writable::{Durable, Writable, executor_run};
+use crate::writable::{Durable, Writable};
 use crate::write_through::writes_through;
 use bytes::{Bytes, BytesMut};
 use glommio::executor;
@@ -75,10 +75,7 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    pub(crate) async fn new(
-        config: DriverConfig,
-        spun: impl Fn() -> Duration + 'static,
-    ) -> Result<Operations, DiskError> {
+    pub(crate) async fn new(config: DriverConfig, pace: InPlace) -> Result<Operations, DiskError> {
         let zeros = probe_device(&config.layout.star()).await?;
         let root = config.layout.root().to_owned();
         let is_through = blocking(move || Ok(writes_through(&root))).await;
@@ -89,9 +86,7 @@ impl Operations {
         Ok(Operations {
             layout: config.layout,
             durable,
-            in_place: Rc::new(InPlace::new(Instant::now(), move || {
-                executor_run().saturating_sub(spun())
-            })),
+            in_place: Rc::new(pace),
             writables: RefCell::default(),
             handles: Handles::new(config.read_handles_max),
             zeros: Rc::new(zeros),

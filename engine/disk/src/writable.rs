@@ -16,8 +16,8 @@ use crate::in_flight::InFlight;
 use crate::in_place::InPlace;
 use crate::lock;
 use bytes::Bytes;
+use glommio::GlommioError;
 use glommio::io::{DmaBuffer, DmaFile, OpenOptions};
-use glommio::{GlommioError, executor};
 use nova_core::disk::{DiskError, DiskFailure};
 use nova_model::limits::BLOCK_BYTES;
 use rustix::fs::OFlags;
@@ -29,7 +29,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How a file's writes become durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,11 +253,6 @@ impl Writable {
         // closes it but dropping the last reference to that file.
         unsafe { BorrowedFd::borrow_raw(self.file.as_raw_fd()) }
     }
-}
-
-/// How long this thread's executor has run tasks so far.
-pub(crate) fn executor_run() -> Duration {
-    executor().executor_stats().executor_runtime()
 }
 
 /// Goes on when every task that is ready to run has run once.

@@ -18,6 +18,7 @@ use nova_quic::server::{Endpoint, Spin};
 use nova_quic::tls::ServerTls;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use streams::Streams;
 
 /// Cores of the star.

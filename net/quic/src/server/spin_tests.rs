@@ -1,3 +1,5 @@
+//! For how long a core spins, by looks at given times.
+
 use super::{Spin, VISIT_INTERVAL, Wait};
 use std::time::{Duration, Instant};
 

@@ -107,14 +107,18 @@ async fn start(home: &Home, count: u64) -> (Star, Duration, Duration) {
 }
 
 /// The star's memory once it is down to what is allowed, or what it still is at the deadline.
-async fn memory_at_rest(star: &Star) -> u64 {
+/// Nothing tells that by itself, so the star is asked for its status meanwhile.
+async fn memory_at_rest(home: &Home, star: &Star) -> u64 {
+    let client = home.client();
     let begun = Instant::now();
     loop {
         let bytes = star.memory_bytes();
         if bytes <= MEMORY_BYTES_MAX || begun.elapsed() > GIVEN_BACK_WITHIN {
             return bytes;
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        in_time("a status", client.status())
+            .await
+            .expect("a status");
     }
 }
 
@@ -162,13 +166,13 @@ async fn streams_that_nobody_leads_cost_no_memory() {
     let created = mib(star.memory_bytes());
     println!("{count} streams created in {took:.1?} ({rate:.0}/s), then {created} MiB");
     nobody_leads(&home.client()).await;
-    let let_go = memory_at_rest(&star).await;
+    let let_go = memory_at_rest(&home, &star).await;
     println!("all are let go: {} MiB", mib(let_go));
     assert!(let_go <= MEMORY_BYTES_MAX, "{} MiB", mib(let_go));
 
     star.stop().expect_done();
     let (star, ready, looked) = start(&home, count).await;
-    let at_rest = memory_at_rest(&star).await;
+    let at_rest = memory_at_rest(&home, &star).await;
     println!(
         "a start after a clean stop: ready in {ready:.1?}, streams found in {looked:.1?}, {} MiB",
         mib(at_rest)
@@ -189,7 +193,7 @@ async fn streams_that_nobody_leads_cost_no_memory() {
     star.kill();
     drop(producers);
     let (star, ready, looked) = start(&home, count).await;
-    let after_kill = memory_at_rest(&star).await;
+    let after_kill = memory_at_rest(&home, &star).await;
     println!(
         "a start after SIGKILL: ready in {ready:.1?}, streams found in {looked:.1?}, {} MiB",
         mib(after_kill)
