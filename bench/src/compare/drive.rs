@@ -42,15 +42,17 @@ pub struct Job {
     pub batch: usize,
     /// Batches of a producer that are unanswered at a time.
     pub window: usize,
-    /// Batches of a producer.
-    pub batches: usize,
+    /// When a producer sends no more.
+    pub until: Until,
 }
 
-impl Job {
-    /// Records of all producers.
-    pub fn records(&self) -> usize {
-        self.producers * self.batch * self.batches
-    }
+/// How long a producer goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// So long: a system's rate is not that of its first moments, however fast it is.
+    Elapsed(Duration),
+    /// So many batches.
+    Batches(usize),
 }
 
 /// What came of it.
@@ -58,6 +60,8 @@ impl Job {
 pub struct Appended {
     /// From the first batch to the last answer.
     pub time: Duration,
+    /// Records of all producers.
+    pub records: usize,
     /// Of each batch.
     pub acks: Times,
 }
@@ -80,32 +84,44 @@ pub async fn drive<W: Writer>(writers: Vec<W>, job: Job) -> Result<Appended, Ben
         .map(|writer| local.spawn_local(produce(writer, job)))
         .collect();
     let gathered = local.run_until(async {
-        let mut acks = Times::default();
+        let mut all = Appended::default();
         for producer in running {
-            let times = producer.await.map_err(std::io::Error::other);
-            acks.merge(&times.map_err(BenchError::io("a producer"))??);
+            let done = producer.await.map_err(std::io::Error::other);
+            let done = done.map_err(BenchError::io("a producer"))??;
+            all.acks.merge(&done.acks);
+            all.records += done.records;
         }
-        Ok::<Times, BenchError>(acks)
+        Ok::<Appended, BenchError>(all)
     });
-    let acks = gathered.await?;
+    let all = gathered.await?;
     let time = begun.elapsed();
-    Ok(Appended { time, acks })
+    Ok(Appended { time, ..all })
 }
 
-async fn produce(mut writer: impl Writer, job: Job) -> Result<Times, BenchError> {
-    let mut times = Times::default();
+async fn produce(mut writer: impl Writer, job: Job) -> Result<Appended, BenchError> {
+    let mut done = Appended::default();
     let mut unanswered = VecDeque::with_capacity(job.window);
-    for _ in 0..job.batches {
+    let begun = Instant::now();
+    loop {
         if unanswered.len() == job.window {
-            answered(&mut writer, &mut unanswered, &mut times).await?;
+            answered(&mut writer, &mut unanswered, &mut done.acks).await?;
         }
-        unanswered.push_back(Instant::now());
+        let now = Instant::now();
+        let goes_on = match job.until {
+            Until::Elapsed(time) => now.duration_since(begun) < time,
+            Until::Batches(batches) => done.records < batches * job.batch,
+        };
+        if !goes_on {
+            break;
+        }
+        unanswered.push_back(now);
         writer.send(job.batch).await?;
+        done.records += job.batch;
     }
     while !unanswered.is_empty() {
-        answered(&mut writer, &mut unanswered, &mut times).await?;
+        answered(&mut writer, &mut unanswered, &mut done.acks).await?;
     }
-    Ok(times)
+    Ok(done)
 }
 
 async fn answered(
@@ -119,3 +135,7 @@ async fn answered(
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "drive_tests.rs"]
+mod tests;

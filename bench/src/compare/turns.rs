@@ -3,13 +3,15 @@
 //! ```text
 //!   round 0 (not counted):  A B C     round 1:  B C A     round 2:  C A B     ...
 //! ```
-//! In the last round each system is asked for everything that it has acked in it.
+//! A turn begins with what the reader reads at its end, so that what lies between is larger than
+//! what the star keeps in memory. In the last round each system is asked for everything that it
+//! has acked in it.
 //!
 //! # Invariants
 //! - Of two systems that stay to the end, both have a value of each round.
 //! - A system that fails, or does not end its turn in time, takes no further part; nova must.
 
-use super::drive::{Job, RECORD_BYTES, System};
+use super::drive::{Job, RECORD_BYTES, System, Until};
 use super::options::CompareOptions;
 use super::report::{Column, Row, Skipped};
 use crate::error::BenchError;
@@ -24,6 +26,10 @@ const BATCH: usize = 64;
 const WINDOW: usize = 64;
 /// Batches of one of many producers that are unanswered.
 const WINDOW_OF_MANY: usize = 4;
+/// How long producers append for a column.
+const LASTS: Duration = Duration::from_secs(1);
+/// The same in the quick form.
+const LASTS_QUICK: Duration = Duration::from_millis(200);
 /// Longest turn.
 const TURN_MAX: Duration = Duration::from_secs(300);
 
@@ -82,9 +88,11 @@ async fn take_turn(
     rustix::fs::sync();
     let system = seat.system.as_ref();
     let work = async {
-        let values = columns(options, system, round).await?;
+        let (values, written) = columns(options, system, round).await?;
         if round == options.rounds() {
-            read_back(options, system, round).await?;
+            for (stream, records) in &written {
+                system.read(stream, *records).await?;
+            }
         }
         Ok::<_, BenchError>(values)
     };
@@ -100,85 +108,74 @@ async fn take_turn(
     Ok(())
 }
 
-/// All columns of one system, once.
+/// All columns of one system, once; and the streams that it has now, with their records.
 async fn columns(
     options: &CompareOptions,
     system: &dyn System,
     round: usize,
-) -> Result<[f64; 5], BenchError> {
+) -> Result<([f64; 5], Vec<(String, usize)>), BenchError> {
     let mut values = [0.0; 5];
+    let mut written = Vec::new();
+    let stream = |column| format!("s{round}c{}", column as usize);
+    let kept = stream(Column::Read);
+    system.make(&kept).await?;
+    let read_later = system.append(&kept, job(options, Column::Read)).await?;
     for (column, value) in Column::ALL.into_iter().zip(&mut values) {
-        let job = job(options, column);
-        let bytes = (job.records() * RECORD_BYTES) as u64;
-        let stream = stream(round, column);
-        let time = match column {
-            Column::Read => system.read(&stream, job.records()).await?,
+        let (records, time) = match column {
+            Column::Read => {
+                let records = read_later.records;
+                (records, system.read(&kept, records).await?)
+            }
             _ => {
-                system.make(&stream).await?;
-                let appended = system.append(&stream, job).await?;
+                let name = stream(column);
+                system.make(&name).await?;
+                let appended = system.append(&name, job(options, column)).await?;
+                written.push((name, appended.records));
                 if column == Column::OnePerAck {
                     *value = appended.acks.quantile_us(0.5);
                     continue;
                 }
-                appended.time
+                (appended.records, appended.time)
             }
         };
-        *value = megabytes_per_second(bytes, time);
+        *value = megabytes_per_second((records * RECORD_BYTES) as u64, time);
     }
-    Ok(values)
+    Ok((values, written))
 }
 
-/// Reads all that the producers of a round were told is durable.
-async fn read_back(
-    options: &CompareOptions,
-    system: &dyn System,
-    round: usize,
-) -> Result<(), BenchError> {
-    let written = Column::ALL
-        .into_iter()
-        .filter(|column| *column != Column::Read);
-    for column in written {
-        let records = job(options, column).records();
-        system.read(&stream(round, column), records).await?;
-    }
-    Ok(())
-}
-
-/// The stream of a column; the reader has what the pipelined producer wrote.
-fn stream(round: usize, column: Column) -> String {
-    let writer = match column {
-        Column::Read => Column::Pipelined,
-        other => other,
-    };
-    format!("s{round}c{}", writer as usize)
-}
-
-/// What is appended for a column; for the reader, what was.
+/// What is appended for a column; for the reader, before all of them.
 fn job(options: &CompareOptions, column: Column) -> Job {
+    let until = Until::Elapsed(options.pick(LASTS, LASTS_QUICK));
     match column {
         Column::OnePerAck => Job {
             producers: 1,
             batch: 1,
             window: 1,
-            batches: options.pick(2_000, 300),
+            until,
         },
-        Column::Pipelined | Column::Read => Job {
+        Column::Pipelined => Job {
             producers: 1,
             batch: BATCH,
             window: WINDOW,
-            batches: options.pick(512, 128),
+            until,
         },
         Column::ManyOnePerAck => Job {
             producers: MANY,
             batch: 1,
             window: 1,
-            batches: options.pick(500, 100),
+            until,
         },
         Column::ManyBatched => Job {
             producers: MANY,
             batch: BATCH,
             window: WINDOW_OF_MANY,
-            batches: options.pick(32, 8),
+            until,
+        },
+        Column::Read => Job {
+            producers: 1,
+            batch: BATCH,
+            window: WINDOW,
+            until: Until::Batches(options.pick(1_024, 128)),
         },
     }
 }

@@ -35,9 +35,14 @@ impl System for Fake {
                 .borrow_mut()
                 .push(format!("{} {stream}", self.name));
             let mut streams = self.streams.borrow_mut();
-            *streams.get_mut(stream).expect("it was made") += job.records();
+            let records = match job.until {
+                Until::Elapsed(_) => 1_000 + streams.len(),
+                Until::Batches(batches) => job.producers * job.batch * batches,
+            };
+            *streams.get_mut(stream).expect("it was made") += records;
             let mut appended = Appended {
                 time: Duration::from_secs(1),
+                records,
                 ..Appended::default()
             };
             appended.acks.record(Duration::from_micros(50));
@@ -114,10 +119,11 @@ fn who_goes_first_changes_and_all_that_was_acked_is_read() {
     let expected = [["nova", "b", "c"], ["b", "c", "nova"], ["c", "nova", "b"]];
     assert_eq!(turns, expected.map(Vec::from));
     for name in ["nova", "b", "c"] {
-        for stream in ["s2c0", "s2c1", "s2c2", "s2c3"] {
+        for stream in ["s2c0", "s2c1", "s2c2", "s2c3", "s2c4"] {
             let line = format!("{name} reads {stream}");
             assert!(done.contains(&line), "{line}");
         }
+        assert!(done.contains(&format!("{name} reads s1c4")), "a column");
         assert!(!done.contains(&format!("{name} reads s1c0")));
     }
 }
