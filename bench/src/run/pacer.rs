@@ -44,7 +44,7 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// Makes one, from within the thread's runtime, in a `LocalSet`, where a task of it goes on.
+    /// Makes one, from within the thread's runtime, which takes local tasks: one of it goes on.
     pub fn start() -> Result<Pacer, BenchError> {
         let failed = |error: io::Error| BenchError::io("making a timer")(error);
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;

@@ -27,8 +27,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
+use tokio::runtime::LocalOptions;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::{JoinHandle, LocalSet};
+use tokio::task::JoinHandle;
 
 /// Sessions that share a client; a connection has room for 1,024 lanes.
 const SESSIONS_PER_CLIENT: usize = 500;
@@ -91,11 +92,13 @@ pub fn work(
     let is_over = Arc::clone(&share.is_over);
     // Where the system refuses, the scheduler decides: slower, not wrong.
     let _held = core_affinity::set_for_current(core_affinity::CoreId { id: cpu });
+    // Not a `LocalSet` in an ordinary runtime: its tasks run in turn with those of the SDK, and
+    // between the two the reactor is asked, for each record, without anything having come.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
+        .build_local(LocalOptions::default());
     let done = match runtime {
-        Ok(runtime) => LocalSet::new().block_on(&runtime, load(share, start, events)),
+        Ok(runtime) => runtime.block_on(load(share, start, events)),
         Err(error) => Err(BenchError::io("making the client's runtime")(error)),
     };
     if done.is_err() {

@@ -206,7 +206,7 @@ impl Reader {
         }
     }
 
-    /// Reads or writes once. A star that is silent for too long is as good as lost.
+    /// Writes what there is and reads once. A star that is silent for too long is as good as lost.
     async fn turn(&mut self) {
         let Some(pipe) = &mut self.link else { return };
         let silence = self.cursor.silence_us(self.star.silence_us_max);

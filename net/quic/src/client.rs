@@ -7,34 +7,32 @@
 //! server.
 //!
 //! # Invariants
-//! - The client keeps to the same bound of a send as the server: [`segments_max`].
+//! - The client keeps to the same bound of a send as the server: its socket does.
 //! - Connecting ends after the set time, whether anything answers or not.
 //!
 //! # Not here
 //! - Finding servers, connecting again: `net/client`.
 
+mod socket;
+
 use std::{
-    io::{self, IoSliceMut},
+    io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
 };
 
-use quinn::{
-    AsyncUdpSocket, ClientConfig, EndpointConfig, Runtime, TokioRuntime, UdpPoller, VarInt,
-};
-use quinn_udp::{RecvMeta, Transmit};
+use quinn::{ClientConfig, EndpointConfig, TokioRuntime, VarInt};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 use crate::{
     error::{BindError, ConnectError, QuicError},
-    params::{ClientParams, receive_segments_max, segments_max},
+    params::ClientParams,
     socket::raise_buffers,
     stats::ConnectionStats,
     stream::{RecvStream, SendStream},
     tls::ClientTls,
 };
+use socket::ClientSocket;
 
 /// The client's socket and what it trusts. Clones are handles on the same one.
 #[derive(Debug, Clone)]
@@ -164,12 +162,8 @@ fn endpoint(
     config
         .max_udp_payload_size(mtu_max)
         .expect("checked: the datagram size is within QUIC's bounds");
+    let socket = Arc::new(ClientSocket::new(socket, mtu_max)?);
     let runtime = Arc::new(TokioRuntime);
-    let socket = Arc::new(BoundedSocket {
-        socket: runtime.wrap_udp_socket(socket)?,
-        send_segments_max: segments_max(mtu_max),
-        receive_segments_max: receive_segments_max(mtu_max),
-    });
     let mut endpoint = quinn::Endpoint::new_with_abstract_socket(config, None, socket, runtime)?;
     let mut client = ClientConfig::new(tls.crypto());
     client.transport_config(Arc::new(params.transport_config()));
@@ -191,52 +185,5 @@ fn open() -> io::Result<UdpSocket> {
             Ok(UdpSocket::from(socket))
         }
         Err(_) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)),
-    }
-}
-
-/// quinn's socket on tokio, kept from sends that exceed one UDP payload.
-#[derive(Debug)]
-struct BoundedSocket {
-    socket: Arc<dyn AsyncUdpSocket>,
-    send_segments_max: usize,
-    receive_segments_max: usize,
-}
-
-impl AsyncUdpSocket for BoundedSocket {
-    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Arc::clone(&self.socket).create_io_poller()
-    }
-
-    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        self.socket.try_send(transmit)
-    }
-
-    fn poll_recv(
-        &self,
-        context: &mut Context<'_>,
-        buffers: &mut [IoSliceMut<'_>],
-        metas: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        self.socket.poll_recv(context, buffers, metas)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
-    }
-
-    fn max_transmit_segments(&self) -> usize {
-        self.socket
-            .max_transmit_segments()
-            .min(self.send_segments_max)
-    }
-
-    fn max_receive_segments(&self) -> usize {
-        self.socket
-            .max_receive_segments()
-            .min(self.receive_segments_max)
-    }
-
-    fn may_fragment(&self) -> bool {
-        self.socket.may_fragment()
     }
 }

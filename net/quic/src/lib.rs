@@ -21,7 +21,7 @@
 //! - The meaning of the bytes in a stream: `net/proto`.
 //! - Threads and executors: the server's core loop; the caller's tokio runtime.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 #[cfg(all(feature = "glommio", feature = "tokio"))]
 pub mod baseline;

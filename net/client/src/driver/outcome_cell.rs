@@ -12,7 +12,14 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug, Default)]
 pub(crate) struct OutcomeCell {
     result: OnceLock<Result<Ack, AppendError>>,
-    waiting: Mutex<Vec<Waker>>,
+    waiting: Mutex<Waiting>,
+}
+
+/// The first of them has its place here, so that a batch of one caller needs no list.
+#[derive(Debug, Default)]
+struct Waiting {
+    first: Option<Waker>,
+    others: Vec<Waker>,
 }
 
 impl OutcomeCell {
@@ -28,7 +35,8 @@ impl OutcomeCell {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *waiting)
         };
-        waiting.into_iter().for_each(Waker::wake);
+        let Waiting { first, others } = waiting;
+        first.into_iter().chain(others).for_each(Waker::wake);
     }
 
     /// The result, or a place among those that wait; `place` is the caller's from poll to poll.
@@ -44,13 +52,29 @@ impl OutcomeCell {
         if let Some(result) = self.result.get() {
             return Poll::Ready(result);
         }
-        match place.and_then(|place| waiting.get_mut(place)) {
-            Some(waker) => waker.clone_from(context.waker()),
+        waiting.put(context.waker(), place);
+        Poll::Pending
+    }
+}
+
+impl Waiting {
+    fn put(&mut self, waker: &Waker, place: &mut Option<usize>) {
+        let Some(first) = &mut self.first else {
+            *place = Some(0);
+            self.first = Some(waker.clone());
+            return;
+        };
+        let there = match *place {
+            Some(0) => Some(first),
+            Some(place) => self.others.get_mut(place - 1),
+            None => None,
+        };
+        match there {
+            Some(there) => there.clone_from(waker),
             None => {
-                *place = Some(waiting.len());
-                waiting.push(context.waker().clone());
+                self.others.push(waker.clone());
+                *place = Some(self.others.len());
             }
         }
-        Poll::Pending
     }
 }

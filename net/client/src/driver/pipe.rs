@@ -6,10 +6,12 @@
 //! - After a protocol error both directions are reset with its code.
 
 use bytes::Bytes;
+use nova_model::limits::LANE_OUTPUT_BYTES_MAX;
 use nova_model::request::{AppendOpen, ReadOpen};
 use nova_proto::client::{AppendLane, ControlLane, ReadLane};
 use nova_proto::{Closes, ProtocolError};
 use nova_quic::client::Connection;
+use nova_quic::error::ReadError;
 use nova_quic::{RecvStream, SendStream};
 
 /// Chunks read at once.
@@ -95,28 +97,52 @@ impl<L: Lane> Pipe<L> {
         })
     }
 
-    /// Reads or writes once; waits until either is possible.
+    /// Writes what can be written and reads once; waits until there is something to read. Returns
+    /// without having read when the lane had no room for output and has some again.
+    ///
+    /// What can be written at once, as it mostly can, costs no turn of its own: so the caller is
+    /// asked once for an append what to do next, and not again when it has left.
     pub(crate) async fn turn(&mut self) -> Result<(), Lost> {
+        loop {
+            let taken = self.take_output();
+            let writes = !self.outgoing.is_empty() && !self.is_deaf;
+            if !writes && self.lane.wants_finish() && !self.is_finished {
+                self.is_finished = true;
+                self.is_deaf |= self.send.finish().is_err();
+            }
+            let read = tokio::select! {
+                // Reading is not starved: nothing is left to write until the caller is asked.
+                biased;
+                written = self.send.write_chunks(&mut self.outgoing), if writes => {
+                    if let Err(error) = written {
+                        tracing::debug!(%error, "the star reads no more of a lane");
+                        self.is_deaf = true;
+                    }
+                    if taken >= LANE_OUTPUT_BYTES_MAX {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                read = self.recv.read_chunks(&mut self.incoming), if !self.is_ended => read,
+                else => return Err(Lost),
+            };
+            return self.take(read);
+        }
+    }
+
+    /// Moves what the lane has for the star to what is written next; gives its bytes.
+    fn take_output(&mut self) -> usize {
         self.outgoing.retain(|chunk| !chunk.is_empty());
+        let mut taken = 0;
         while let Some(chunk) = self.lane.poll_output() {
+            taken += chunk.len();
             self.outgoing.push(chunk);
         }
-        let writes = !self.outgoing.is_empty() && !self.is_deaf;
-        if !writes && self.lane.wants_finish() && !self.is_finished {
-            self.is_finished = true;
-            self.is_deaf |= self.send.finish().is_err();
-        }
-        let read = tokio::select! {
-            read = self.recv.read_chunks(&mut self.incoming), if !self.is_ended => read,
-            written = self.send.write_chunks(&mut self.outgoing), if writes => {
-                if let Err(error) = written {
-                    tracing::debug!(%error, "the star reads no more of a lane");
-                    self.is_deaf = true;
-                }
-                return Ok(());
-            }
-            else => return Err(Lost),
-        };
+        taken
+    }
+
+    /// Hands what was read to the lane.
+    fn take(&mut self, read: Result<Option<usize>, ReadError>) -> Result<(), Lost> {
         match read {
             Ok(Some(chunks)) => {
                 for chunk in &mut self.incoming[..chunks] {

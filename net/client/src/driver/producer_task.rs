@@ -3,12 +3,14 @@
 //! # Invariants
 //! - All events of the lane are handed to the rules before the rules are asked what to do.
 //! - Whatever way the task ends, every ticket gets its result.
+//! - The clock is read once for each event, and the lock of the staged records is taken as seldom
+//!   as can be: both are a good part of what an append costs here.
 
 use crate::core::producer::{Action, Producer, Target};
-use crate::core::{AppendError, BatchNumber};
+use crate::core::{AppendError, BatchNumber, Moment};
 use crate::driver::dialer::DialError;
 use crate::driver::pipe::{Lost, Pipe};
-use crate::driver::staging::{Phase, Staging};
+use crate::driver::staging::{Phase, Staged, Staging};
 use crate::error::ClientError;
 use crate::star::{Star, holder};
 use nova_model::limits::LANE_OUTPUT_BYTES_MAX;
@@ -37,6 +39,14 @@ enum Event {
     Tick,
 }
 
+/// What is left when there is nothing to do.
+enum Rest {
+    /// Nothing: the task ends.
+    Over,
+    /// To wait, no longer than until then.
+    Until(Option<Instant>),
+}
+
 pub(crate) struct ProducerTask {
     star: Arc<Star>,
     staging: Arc<Staging>,
@@ -44,6 +54,8 @@ pub(crate) struct ProducerTask {
     link: Link,
     stream: StreamName,
     address: String,
+    /// When the last event came.
+    now: Instant,
 }
 
 impl ProducerTask {
@@ -53,6 +65,7 @@ impl ProducerTask {
         rules: Producer,
         stream: StreamName,
     ) -> ProducerTask {
+        let now = star.source.now();
         ProducerTask {
             star,
             staging,
@@ -60,35 +73,33 @@ impl ProducerTask {
             link: Link::Down,
             stream,
             address: String::new(),
+            now,
         }
     }
 
     /// Runs until the producer is closed, dropped or broken.
     pub(crate) async fn run(mut self) {
         self.rules.start();
-        loop {
-            self.act();
-            if self.is_over() {
-                break;
-            }
-            let deadline = self.deadline();
+        while let Rest::Until(deadline) = self.act() {
             let event = self.wait(deadline).await;
+            self.now = self.star.source.now();
             self.handle(event);
         }
         self.say_goodbye().await;
     }
 
-    fn act(&mut self) {
+    /// Does what there is to do.
+    fn act(&mut self) -> Rest {
         loop {
-            let freed = {
+            let (freed, rest) = {
                 let mut staged = self.staging.lock();
                 let before = staged.batcher.staged_bytes();
                 if staged.phase == Phase::Abandoned {
                     self.rules.abandon(&mut staged.batcher);
                 } else {
-                    self.rules.pump(self.star.source.now(), &mut staged.batcher);
+                    self.rules.pump(self.now, &mut staged.batcher);
                 }
-                before - staged.batcher.staged_bytes()
+                (before - staged.batcher.staged_bytes(), self.rest(&staged))
             };
             self.staging.release(freed);
             let mut has_acted = false;
@@ -99,8 +110,22 @@ impl ProducerTask {
                 self.perform(action);
             }
             if !has_acted {
-                return;
+                return rest;
             }
+        }
+    }
+
+    /// What is left if nothing is to be done now.
+    fn rest(&self, staged: &Staged) -> Rest {
+        let is_over = match staged.phase {
+            Phase::Taking => self.rules.broken().is_some(),
+            Phase::Draining => staged.batcher.is_empty() && self.rules.is_quiet(),
+            Phase::Abandoned | Phase::Over(_) => true,
+        };
+        if is_over {
+            Rest::Over
+        } else {
+            Rest::Until(self.rules.next_deadline(&staged.batcher))
         }
     }
 
@@ -163,10 +188,6 @@ impl ProducerTask {
         self.staging.settling.notify_waiters();
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        self.rules.next_deadline(&self.staging.lock().batcher)
-    }
-
     async fn wait(&mut self, deadline: Option<Instant>) -> Event {
         let until = deadline.map(|deadline| self.star.source.time_of(deadline));
         let link = async {
@@ -194,10 +215,10 @@ impl ProducerTask {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Work => {}
-            Event::Tick => self.rules.handle_tick(self.star.source.moment()),
+            Event::Tick => self.rules.handle_tick(self.moment()),
             Event::Opened(Ok(pipe)) => {
                 self.link = Link::Up(pipe);
-                self.rules.handle_asked(self.star.source.now());
+                self.rules.handle_asked(self.now);
                 self.take_events();
             }
             Event::Opened(Err(error)) => {
@@ -206,14 +227,14 @@ impl ProducerTask {
                 match error {
                     DialError::Unresolvable { address } => self.rules.handle_unresolvable(address),
                     DialError::Handshake(failure) => self.rules.handle_handshake_failed(failure),
-                    DialError::Unreachable => self.rules.handle_lost(self.star.source.moment()),
+                    DialError::Unreachable => self.rules.handle_lost(self.moment()),
                 }
             }
             Event::Turned(turned) => {
                 self.take_events();
                 if turned == Err(Lost) && matches!(self.link, Link::Up(_)) {
                     self.link = Link::Down;
-                    self.rules.handle_lost(self.star.source.moment());
+                    self.rules.handle_lost(self.moment());
                 }
             }
         }
@@ -223,7 +244,7 @@ impl ProducerTask {
         while let Link::Up(pipe) = &mut self.link
             && let Some(event) = pipe.lane.poll_event()
         {
-            let at = self.star.source.moment();
+            let at = self.moment();
             match event {
                 AppendEvent::Opened(opened) => {
                     self.star
@@ -250,18 +271,14 @@ impl ProducerTask {
         }
     }
 
+    /// The time of the last event, with a random number.
+    fn moment(&self) -> Moment {
+        self.star.source.moment_at(self.now)
+    }
+
     fn count_redirect(&self, refusal: &Refusal) {
         if matches!(holder(refusal), Some(Some(_))) {
             self.star.holders.note_redirect();
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        let staged = self.staging.lock();
-        match staged.phase {
-            Phase::Taking => self.rules.broken().is_some(),
-            Phase::Draining => staged.batcher.is_empty() && self.rules.is_quiet(),
-            Phase::Abandoned | Phase::Over(_) => true,
         }
     }
 

@@ -30,8 +30,13 @@ impl Source {
     }
 
     pub(crate) fn moment(&self) -> Moment {
+        self.moment_at(self.now())
+    }
+
+    /// A moment whose time was read before.
+    pub(crate) fn moment_at(&self, now: Instant) -> Moment {
         Moment {
-            now: self.now(),
+            now,
             random: mix(self.draw() ^ self.seed as u64),
         }
     }
