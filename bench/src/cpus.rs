@@ -12,6 +12,7 @@
 
 use crate::error::BenchError;
 use std::panic::resume_unwind;
+use tokio::runtime::LocalOptions;
 
 /// The CPUs of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,8 @@ impl Cpus {
         }
     }
 
-    /// Runs a client's work on a tokio runtime of one thread, on the client's CPU.
+    /// Runs a client's work on a tokio runtime of one thread, on the client's CPU. Its tasks may be
+    /// local ones.
     pub fn run_client<T: Send>(
         &self,
         work: impl AsyncFnOnce() -> Result<T, BenchError> + Send,
@@ -50,7 +52,7 @@ impl Cpus {
             let _held = core_affinity::set_for_current(cpu);
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
-                .build()
+                .build_local(LocalOptions::default())
                 .map_err(BenchError::io("making the client's runtime"))?;
             runtime.block_on(work())
         })

@@ -13,7 +13,6 @@ use crate::series::Times;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
-use tokio::task::LocalSet;
 
 /// Bytes of a record's body.
 pub const RECORD_BYTES: usize = 1024;
@@ -75,25 +74,20 @@ pub trait Writer: 'static {
     async fn acked(&mut self) -> Result<(), BenchError>;
 }
 
-/// Does a job with producers that are connected already.
+/// Does a job with producers that are connected already, each a local task of the runtime.
 pub async fn drive<W: Writer>(writers: Vec<W>, job: Job) -> Result<Appended, BenchError> {
-    let local = LocalSet::new();
     let begun = Instant::now();
     let running: Vec<_> = writers
         .into_iter()
-        .map(|writer| local.spawn_local(produce(writer, job)))
+        .map(|writer| tokio::task::spawn_local(produce(writer, job)))
         .collect();
-    let gathered = local.run_until(async {
-        let mut all = Appended::default();
-        for producer in running {
-            let done = producer.await.map_err(std::io::Error::other);
-            let done = done.map_err(BenchError::io("a producer"))??;
-            all.acks.merge(&done.acks);
-            all.records += done.records;
-        }
-        Ok::<Appended, BenchError>(all)
-    });
-    let all = gathered.await?;
+    let mut all = Appended::default();
+    for producer in running {
+        let done = producer.await.map_err(std::io::Error::other);
+        let done = done.map_err(BenchError::io("a producer"))??;
+        all.acks.merge(&done.acks);
+        all.records += done.records;
+    }
     let time = begun.elapsed();
     Ok(Appended { time, ..all })
 }

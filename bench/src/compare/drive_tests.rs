@@ -33,7 +33,8 @@ fn appended(until: Until) -> Appended {
         unanswered: 0,
         most: 3,
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build_local(tokio::runtime::LocalOptions::default());
     let done = runtime.unwrap().block_on(drive(writers.into(), job));
     done.unwrap()
 }

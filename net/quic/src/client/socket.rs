@@ -170,13 +170,13 @@ impl UdpPoller for Room {
 }
 
 /// Registers a descriptor with the reactor.
+#[allow(
+    unsafe_code,
+    reason = "the only way to watch a descriptor for one interest"
+)]
 fn watch<T: AsRawFd + Owned>(descriptor: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     // SAFETY: the type owns its descriptor, gives always the same one, and closes it when it is
     // dropped: `AsyncFd` takes it off the reactor before, and nothing here takes it out.
-    #[allow(
-        unsafe_code,
-        reason = "the only way to watch a descriptor for one interest"
-    )]
     let watched = unsafe { AsyncFd::register_with_interest(descriptor, interest) };
     Ok(watched?)
 }
