@@ -39,6 +39,7 @@ use crate::machine::Machine;
 use crate::star::{Star, StarProgram};
 use drive::System;
 use nova_client::Client;
+use nova_quic::params::SPIN_DEFAULT;
 use options::{CompareOptions, Other};
 use report::{Comparison, Row, Skipped};
 use server::Server;
@@ -54,7 +55,8 @@ pub fn measure(options: &CompareOptions, program: &StarProgram) -> Result<Outcom
     let mut machine = Machine::look(&options.data, cpus.there, cpus.star, cpus.client);
     let needed = options.rounds() as u64 * options.pick(1024, 256) * MIB;
     let folder = Folder::make(&options.data, "compare", needed)?;
-    let star = Star::start(program, &folder.data("star"), 1, 0)?;
+    let spin_us = SPIN_DEFAULT.as_micros() as u64;
+    let star = Star::start(program, &folder.data("star"), 1, spin_us)?;
     let mut skipped = Vec::new();
     let mut running = Vec::new();
     for other in options.others() {
