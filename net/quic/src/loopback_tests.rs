@@ -5,6 +5,7 @@ mod closing_tests;
 mod data_tests;
 mod handshake_tests;
 mod limit_tests;
+mod spin_tests;
 
 use std::{
     future::Future,
@@ -15,7 +16,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use glommio::{ExecutorJoinHandle, Latency, LocalExecutorBuilder, Placement, Shares};
+use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -75,13 +76,19 @@ impl Server {
     where
         F: Future<Output = ()> + 'static,
     {
-        Self::start_at(
-            ([127, 0, 0, 1], 0).into(),
-            tls,
-            ServerParams::new(BUDGET_BYTES),
-            serve,
-        )
-        .unwrap()
+        Self::start_spinning(tls, Duration::ZERO, serve)
+    }
+
+    fn start_spinning<F>(
+        tls: &ServerTls,
+        spin: Duration,
+        serve: impl FnOnce(Endpoint) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let address = ([127, 0, 0, 1], 0).into();
+        Self::start_with(address, tls, ServerParams::new(BUDGET_BYTES), spin, serve).unwrap()
     }
 
     fn start_at<F>(
@@ -93,17 +100,26 @@ impl Server {
     where
         F: Future<Output = ()> + 'static,
     {
+        Self::start_with(address, tls, params, Duration::ZERO, serve)
+    }
+
+    fn start_with<F>(
+        address: SocketAddr,
+        tls: &ServerTls,
+        params: ServerParams,
+        spin: Duration,
+        serve: impl FnOnce(Endpoint) -> F + Send + 'static,
+    ) -> Result<Self, BindError>
+    where
+        F: Future<Output = ()> + 'static,
+    {
         let tls = tls.clone();
         let (ready, started) = mpsc::sync_channel(1);
         let (stop, stopped) = oneshot::channel();
         let thread = LocalExecutorBuilder::new(Placement::Unbound)
             .spawn(move || async move {
-                let queue = glommio::executor().create_task_queue(
-                    Shares::default(),
-                    Latency::NotImportant,
-                    "quic",
-                );
-                let spin = server::Spin::new(Duration::ZERO);
+                let queue = glommio::executor().current_task_queue();
+                let spin = server::Spin::new(spin);
                 let bound = Endpoint::bind(address, 7, &tls, params, queue, spin);
                 let endpoint = match bound.await {
                     Ok(endpoint) => endpoint,

@@ -28,7 +28,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, Waker, ready},
+    task::{Context, Poll, Wake, Waker, ready},
     time::{Duration, Instant},
 };
 
@@ -51,6 +51,10 @@ const PEEK_BACK_OFF: Duration = Duration::from_millis(1);
 /// Least time between two looks at the socket while others run in between.
 const LOOK_INTERVAL: Duration = Duration::from_micros(2);
 
+/// How long the executor is left alone so that it looks at its rings. A timer that is due when it
+/// is first polled would be over without that.
+const VISIT: Duration = Duration::from_micros(1);
+
 type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 pub(super) struct CoreSocket {
@@ -67,7 +71,7 @@ struct Receive {
     /// glommio's handle on the same socket, for peeking only.
     peek: Rc<glommio::net::UdpSocket>,
     /// A peek on its way.
-    readiness: Option<LocalFuture>,
+    readiness: Option<Peek>,
     /// The last batch was short: the queue is empty, and trying it would be a wasted call.
     drained: bool,
     spin: Rc<Spin>,
@@ -77,6 +81,50 @@ struct Receive {
     visit: Option<LocalFuture>,
     /// Whoever waits for a datagram, asleep; woken to spin again.
     sleeper: Option<Waker>,
+}
+
+/// A peek and what it wakes. It is polled only when it has been woken: each poll of an operation
+/// in the ring leaves a waker there until the operation ends, and a core that spins polls often.
+struct Peek {
+    future: LocalFuture,
+    wake: Arc<PeekWake>,
+}
+
+struct PeekWake {
+    is_woken: AtomicBool,
+    /// The one task that receives.
+    task: Waker,
+}
+
+impl Wake for PeekWake {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.task.wake_by_ref();
+    }
+}
+
+impl Peek {
+    fn new(socket: Rc<glommio::net::UdpSocket>, task: Waker) -> Peek {
+        Peek {
+            future: Box::pin(readable(socket)),
+            wake: Arc::new(PeekWake {
+                is_woken: AtomicBool::new(true),
+                task,
+            }),
+        }
+    }
+
+    fn poll(&mut self) -> Poll<()> {
+        if !self.wake.is_woken.swap(false, Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        let waker = Waker::from(Arc::clone(&self.wake));
+        self.future.as_mut().poll(&mut Context::from_waker(&waker))
+    }
 }
 
 impl CoreSocket {
@@ -125,9 +173,9 @@ impl Receive {
     }
 
     /// Pending while a peek is on its way.
-    fn poll_readiness(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_readiness(&mut self) -> Poll<()> {
         if let Some(readiness) = &mut self.readiness {
-            ready!(readiness.as_mut().poll(context));
+            ready!(readiness.poll());
             self.readiness = None;
             self.drained = false;
             self.tried = None;
@@ -165,9 +213,9 @@ impl Receive {
             }
             Wait::Visit => {
                 self.drained = false;
-                // A timer that is due at once: the executor runs dry, looks, and goes on.
+                // A timer that is as good as due: the executor runs dry, looks, and goes on.
                 self.visit = Some(Box::pin(async {
-                    Timer::new(Duration::ZERO).await;
+                    Timer::new(VISIT).await;
                 }));
             }
             Wait::Sleep => {
@@ -177,7 +225,8 @@ impl Receive {
                 if is_asleep {
                     return Poll::Pending;
                 }
-                self.readiness = Some(Box::pin(readable(Rc::clone(&self.peek))));
+                let task = context.waker().clone();
+                self.readiness = Some(Peek::new(Rc::clone(&self.peek), task));
             }
         }
         Poll::Ready(())
@@ -221,7 +270,7 @@ impl AsyncUdpSocket for CoreSocket {
         let receive = &mut *self.receive.get().borrow_mut();
         loop {
             ready!(receive.poll_visit(context));
-            let is_asleep = receive.poll_readiness(context).is_pending();
+            let is_asleep = receive.poll_readiness().is_pending();
             if is_asleep && !receive.spin.is_on() {
                 return Poll::Pending;
             }
