@@ -11,6 +11,7 @@
 //!
 //! # Invariants
 //! - A core spins only within the window after it has received or sent something. Idle, it sleeps.
+//!   Time in which others worked is not of the window, up to [`WINDOWS_MAX`] times its length.
 //! - While it spins every other task that is ready runs as well, and the executor looks at its
 //!   rings, timers and mail every [`VISIT_INTERVAL`].
 //! - While [`Spin::hold`] holds it sleeps at once: what it waits for comes by a ring.
@@ -25,6 +26,10 @@ use std::time::{Duration, Instant};
 /// Two looks that are farther apart had other work between them, which is not spinning.
 const LOOK_GAP_MAX: Duration = Duration::from_micros(10);
 
+/// A window lasts this many times its length at most, whatever else runs meanwhile: a core that
+/// shares its CPU gets its next look late, and must sleep all the same.
+const WINDOWS_MAX: u32 = 16;
+
 /// How long other things that a core waits for may be kept waiting by a spin.
 const VISIT_INTERVAL: Duration = Duration::from_micros(50);
 
@@ -35,6 +40,8 @@ pub struct Spin {
     is_held: Cell<bool>,
     /// What is left of the window.
     left: Cell<Duration>,
+    /// How long ago it began.
+    lasted: Cell<Duration>,
     /// Until the executor is to look at its rings.
     until_visit: Cell<Duration>,
     spent: Cell<Duration>,
@@ -59,6 +66,7 @@ impl Spin {
             window,
             is_held: Cell::new(false),
             left: Cell::new(Duration::ZERO),
+            lasted: Cell::new(Duration::ZERO),
             until_visit: Cell::new(VISIT_INTERVAL),
             spent: Cell::new(Duration::ZERO),
             looked: Cell::new(None),
@@ -84,6 +92,7 @@ impl Spin {
     /// Something was received or sent: the window begins.
     pub(super) fn renew(&self) {
         self.left.set(self.window);
+        self.lasted.set(Duration::ZERO);
     }
 
     /// No datagram is there at `now`.
@@ -95,7 +104,9 @@ impl Spin {
             self.spent.set(self.spent.get() + gap);
             self.left.set(self.left.get().saturating_sub(gap));
         }
-        if self.is_held.get() || self.left.get().is_zero() {
+        self.lasted.set(self.lasted.get() + gap);
+        let is_over = self.left.get().is_zero() || self.lasted.get() > WINDOWS_MAX * self.window;
+        if self.is_held.get() || is_over {
             self.until_visit.set(VISIT_INTERVAL);
             self.looked.set(None);
             Wait::Sleep

@@ -1,6 +1,6 @@
 //! For how long a core spins, by looks at given times.
 
-use super::{Spin, VISIT_INTERVAL, Wait};
+use super::{LOOK_GAP_MAX, Spin, VISIT_INTERVAL, WINDOWS_MAX, Wait};
 use std::time::{Duration, Instant};
 
 const fn us(us: u64) -> Duration {
@@ -66,4 +66,16 @@ fn time_in_which_others_worked_is_neither_spent_nor_of_the_window() {
     assert_eq!(core.wait(at + us(2) + VISIT_INTERVAL), Wait::Visit);
     assert_eq!(core.spent(), us(2));
     assert_eq!(spin(&core, at + us(3) + VISIT_INTERVAL).0, us(47));
+}
+
+#[test]
+fn a_core_whose_looks_are_late_sleeps_all_the_same() {
+    let at = Instant::now();
+    let core = Spin::new(us(50));
+    core.renew();
+    let late = LOOK_GAP_MAX + us(1);
+    let looks = (0..10_000).find(|n| core.wait(at + late * *n) == Wait::Sleep);
+    let lasted = late * looks.expect("it sleeps");
+    assert!(lasted > WINDOWS_MAX * us(50) && lasted <= WINDOWS_MAX * us(50) + late);
+    assert_eq!(core.spent(), Duration::ZERO);
 }
