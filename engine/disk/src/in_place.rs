@@ -44,8 +44,8 @@ const SAMPLE_MAX: Duration = Duration::from_micros(300);
 /// A call in place that took this long sends the next ones to the ring: so long may readers wait.
 const SLOW: Duration = Duration::from_millis(5);
 
-/// For so long.
-const PENALTY_SLOW: Duration = Duration::from_secs(1);
+/// For so long: a device that hangs takes a twentieth of the core, and ever less.
+const PENALTY_SLOW: Duration = Duration::from_millis(100);
 
 /// For so long the ring is taken at first when the average is too high.
 const PENALTY_MIN: Duration = Duration::from_millis(10);

@@ -53,8 +53,8 @@ pub(crate) struct Core {
     driver: Driver,
     completions: Completions,
     spin: Rc<Spin>,
-    /// Batches that the last turn with acks has acked.
-    acked: Cell<u32>,
+    /// Batches that each of the last two turns with acks has acked.
+    acked: Cell<[u32; 2]>,
     peers: Vec<Sender>,
     /// Mail that waits for a full mailbox, for each peer.
     outboxes: RefCell<Vec<VecDeque<Mail>>>,
@@ -98,7 +98,7 @@ impl Core {
             driver,
             completions,
             spin,
-            acked: Cell::new(0),
+            acked: Cell::new([0; 2]),
             outboxes: RefCell::new(vec![VecDeque::new(); peers.len()]),
             peers,
             mail: RefCell::default(),
@@ -276,9 +276,9 @@ impl Core {
     /// acked together more come meanwhile: a core that sleeps gathers them into larger groups.
     fn note_spin(&self, acked: u32) {
         if acked > 0 {
-            self.acked.set(acked);
+            self.acked.set([self.acked.get()[1], acked]);
         }
-        let is_alone = self.acked.get() <= 1;
+        let is_alone = self.acked.get().iter().all(|acked| *acked <= 1);
         self.spin.hold(!is_alone || self.driver.in_flight() > 0);
     }
 
