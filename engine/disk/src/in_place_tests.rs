@@ -78,11 +78,13 @@ fn one_slow_call_bars_the_next_ones_of_its_kind_for_a_while() {
 fn a_slow_device_is_tried_less_and_less_often() {
     let (in_place, mut now) = fast();
     let mut waits = Vec::new();
+    let slow = Duration::from_millis(10);
     for _ in 0..12 {
-        in_place.note_write(now, Duration::from_millis(10));
+        in_place.note_write(now, slow);
+        now += slow;
         let begun = now;
         while !in_place.writes.permits(now) {
-            now += PENALTY_SLOW / 2;
+            now += slow;
         }
         waits.push((now - begun).as_millis());
     }
