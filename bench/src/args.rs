@@ -54,9 +54,12 @@ pub(crate) enum What {
 /// How a load differs from its shape, which star it is for and what is written.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
 pub(crate) struct LoadOptions {
-    /// Clients that append; a list makes a load of each
+    /// Producers that append; a list makes a load of each
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = counts(1..=10_000))]
     pub producers: Vec<usize>,
+    /// Clients that they share, each with connections of its own [default: one for each]
+    #[arg(long, value_name = "N", value_parser = counts(1..=10_000))]
+    pub clients: Option<usize>,
     /// Streams that they append to; a list makes a load of each
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = counts(1..=100_000))]
     pub streams: Vec<usize>,

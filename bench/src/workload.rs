@@ -75,8 +75,10 @@ pub enum Pace {
 pub struct Workload {
     /// Its shape.
     pub shape: Shape,
-    /// Clients that append, each with connections of its own.
+    /// Those that append.
     pub producers: usize,
+    /// Clients that they share, each with connections of its own.
+    pub clients: usize,
     /// Streams that they append to.
     pub streams: usize,
     /// Bytes of a record's body.
@@ -202,6 +204,7 @@ pub fn workloads(shape: Shape, said: &LoadOptions) -> Result<Vec<Workload>, Benc
             all.push(Workload {
                 shape,
                 producers,
+                clients: said.clients.unwrap_or(producers).min(producers),
                 streams,
                 record_bytes: said.record_bytes,
                 pace,
@@ -223,6 +226,8 @@ pub struct Session {
     pub number: usize,
     /// Whose.
     pub producer: usize,
+    /// Through which client.
+    pub client: usize,
     /// On which stream.
     pub stream: usize,
 }
@@ -234,6 +239,7 @@ impl Workload {
             .map(|number| Session {
                 number,
                 producer: number % self.producers,
+                client: number % self.producers % self.clients,
                 stream: number % self.streams,
             })
             .collect()
@@ -254,8 +260,12 @@ impl Workload {
             (Shape::CatchUp, readers) => format!(", then {} catch up", plural(readers, "reader")),
             (_, readers) => format!(", {} follow", plural(readers, "reader")),
         };
+        let clients = match self.clients == self.producers {
+            true => String::new(),
+            false => format!(" through {}", plural(self.clients, "client")),
+        };
         format!(
-            "{} x {} x {} B, {pace}{readers}",
+            "{}{clients} x {} x {} B, {pace}{readers}",
             plural(self.producers, "producer"),
             plural(self.streams, "stream"),
             self.record_bytes

@@ -61,6 +61,27 @@ fn what_is_said_wins() {
 }
 
 #[test]
+fn producers_have_a_client_each_or_share_some() {
+    let clients = |words: &[&str]| {
+        let load = of(Shape::FanIn, words).remove(0);
+        let mut clients: Vec<usize> = load.sessions().iter().map(|s| s.client).collect();
+        clients.dedup();
+        (clients, load.title())
+    };
+    let (each, title) = clients(&["--producers", "3"]);
+    assert_eq!(each, [0, 1, 2]);
+    assert!(title.starts_with("3 producers x 1 stream"), "{title}");
+    let (shared, title) = clients(&["--producers", "4", "--clients", "2"]);
+    assert_eq!(shared, [0, 1, 0, 1]);
+    assert!(
+        title.starts_with("4 producers through 2 clients x"),
+        "{title}"
+    );
+    let (more, _) = clients(&["--producers", "2", "--clients", "9"]);
+    assert_eq!(more, [0, 1]);
+}
+
+#[test]
 fn a_record_that_no_star_takes_is_refused() {
     let line = Line::parse_from(["bench", "--record-bytes", "2000000000"]);
     assert!(workloads(Shape::Latency, &line.options).is_err());

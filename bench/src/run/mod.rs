@@ -252,8 +252,8 @@ impl Run<'_> {
         let mut shares = self.blank(workload, target, streams);
         let count = shares.len();
         for session in workload.sessions() {
-            // All sessions of a producer share its connections, so they are on one thread.
-            shares[session.producer % count].sessions.push(session);
+            // All sessions of a client share its connections, so they are on one thread.
+            shares[session.client % count].sessions.push(session);
         }
         for reader in 0..workload.readers {
             shares[reader % count]

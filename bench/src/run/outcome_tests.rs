@@ -30,6 +30,7 @@ fn result_of(shape: Shape, pace: Pace, baselines: Vec<Bare>) -> LoadResult {
     let workload = Workload {
         shape,
         producers: 1,
+        clients: 1,
         streams: 1,
         record_bytes: 1024,
         pace,

@@ -161,8 +161,8 @@ async fn open(
     let mut producers = Vec::with_capacity(share.sessions.len());
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
     for &session in &share.sessions {
-        let count = counts.entry(session.producer).or_default();
-        let place = (session.producer, *count / SESSIONS_PER_CLIENT);
+        let count = counts.entry(session.client).or_default();
+        let place = (session.client, *count / SESSIONS_PER_CLIENT);
         *count += 1;
         let client = match clients.entry(place) {
             Entry::Occupied(there) => there.into_mut(),

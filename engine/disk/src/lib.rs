@@ -32,6 +32,7 @@ mod in_flight;
 mod in_place;
 mod layout;
 mod lock;
+mod lull;
 mod operations;
 mod probe;
 mod read_buffer;

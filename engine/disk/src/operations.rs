@@ -23,6 +23,7 @@ use crate::handles::Handles;
 use crate::in_flight::Guard;
 use crate::in_place::InPlace;
 use crate::layout::Layout;
+use crate::lull::Lull;
 use crate::read_buffer::Home;
 use crate::segments::{self, Draft};
 use crate::writable::{Durable, Writable};
@@ -34,14 +35,14 @@ use glommio::sync::Semaphore;
 use nova_core::disk::{DiskError, DiskFailure, DiskResult, Mapped, SegmentFile};
 use nova_model::limits::{BLOCK_BYTES, GROUP_BYTES_MAX};
 use nova_model::{Generation, LogId};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Beside commits, reads and zeros are done in pieces of this size, one after the other, because a
 /// commit that meets one at the device waits for it. Measured on virtio with a write-back cache, a
@@ -51,8 +52,6 @@ const PIECE_BYTES: usize = 256 * 1024;
 /// Reads that are at the device together while no commit could wait for them: it goes on with the
 /// second when it is done with the first, however late the core looks. Beside commits it is one.
 const READS_AT_ONCE: u64 = 2;
-/// Without a write for so long, none is expected.
-const QUIET: Duration = Duration::from_millis(100);
 
 /// What an operation brought, or how it failed.
 pub(crate) type Outcome = Result<DiskResult, DiskError>;
@@ -66,8 +65,8 @@ pub(crate) struct Operations {
     handles: Handles,
     /// One piece of zeros, shared by all background writes of that size.
     zeros: Rc<DmaBuffer>,
-    /// When the last write began.
-    last_write: Cell<Option<Instant>>,
+    /// When writes began.
+    lull: Lull,
     /// Where buffers of reads come back to.
     home: Arc<Home>,
     /// Room for reads at the device, in the order in which they ask.
@@ -90,7 +89,7 @@ impl Operations {
             writables: RefCell::default(),
             handles: Handles::new(config.read_handles_max),
             zeros: Rc::new(zeros),
-            last_write: Cell::new(None),
+            lull: Lull::new(),
             home: Home::here(),
             at_device: Semaphore::new(READS_AT_ONCE),
         })
@@ -186,7 +185,7 @@ impl Operations {
     ) -> impl Future<Output = Outcome> + use<> {
         check_stretch(offset, length, GROUP_BYTES_MAX);
         assert!(parts.iter().map(Bytes::len).sum::<usize>() <= length);
-        self.last_write.set(Some(Instant::now()));
+        self.lull.note_write(Instant::now());
         let attempt = self.attempt("write", file, offset, length);
         let target = self.begin(file, &attempt);
         async move {
@@ -233,7 +232,7 @@ impl Operations {
         let key = (file, generation);
         let path = self.layout.segment_of(file, generation);
         let attempt = Attempt::new("read", &path, offset, length as u64);
-        let room = match self.is_quiet() {
+        let room = match self.lull.is_now(Instant::now()) {
             true => 1,
             false => READS_AT_ONCE,
         };
@@ -251,7 +250,7 @@ impl Operations {
             Some(source) => source,
             None => self.read_handle(key, &path, &attempt).await?,
         };
-        match self.is_quiet() {
+        match self.lull.is_now(Instant::now()) {
             true => self.read_whole(&source, offset, length, &attempt).await,
             false => self.read_pieces(&source, offset, length, &attempt).await,
         }
@@ -294,11 +293,6 @@ impl Operations {
             }
         }
         Ok(bytes.freeze())
-    }
-
-    fn is_quiet(&self) -> bool {
-        let is_over = |last: Instant| last.elapsed() >= QUIET;
-        self.last_write.get().is_none_or(is_over)
     }
 
     async fn read_handle(

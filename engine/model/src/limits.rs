@@ -86,7 +86,9 @@ pub const LIST_ROUNDS_MAX: usize = 16;
 
 /// Unit of alignment of everything in a segment: no write touches a block with acked data.
 pub const BLOCK_BYTES: usize = 4 * KIB;
-/// A group is sealed when its entries reach this many bytes, though one batch may exceed it.
+/// A group takes no more entries once it holds this many bytes; its last one may exceed them. Two
+/// batches of the largest size share a group: one alone would leave the device waiting for half of
+/// the time, while the core builds the next.
 pub const GROUP_TARGET_BYTES: usize = 2 * MIB;
 /// Largest group: an encoded batch of the largest size behind a nearly full target.
 pub const GROUP_BYTES_MAX: usize = 12 * MIB;

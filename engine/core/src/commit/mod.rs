@@ -178,7 +178,7 @@ impl LogWriter {
     pub(crate) fn push(&mut self, entry: Entry) -> Ticket {
         let bytes = entry_bytes_most(&entry);
         let is_full = self.open.back().is_none_or(|group| {
-            group.bytes + bytes > GROUP_TARGET_BYTES || group.entries.len() >= GROUP_ENTRIES_MAX / 2
+            group.bytes >= GROUP_TARGET_BYTES || group.entries.len() >= GROUP_ENTRIES_MAX / 2
         });
         if is_full {
             self.last_ticket = Ticket(self.last_ticket.0 + 1);
@@ -447,3 +447,7 @@ impl LogWriter {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "open_groups_tests.rs"]
+mod tests;
