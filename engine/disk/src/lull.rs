@@ -6,9 +6,10 @@
 //! ```
 //! Reads that fill the device delay a commit that meets them there, by a millisecond; reads that
 //! leave it room take twice as long. So a core reads with all its might only in a lull: once no
-//! write has begun for four times the usual interval between two. A producer that appends a
-//! record each millisecond ends the lull before it has begun; one that has stopped does not slow
-//! the reader down that comes right behind it.
+//! write has begun for four times the usual interval between two. A producer that appends all the
+//! time never meets such a read; one that has stopped does not slow the reader down that comes
+//! right behind it. One that appends in bursts may find a read at the device with its first record
+//! after a pause, and waits for it once.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

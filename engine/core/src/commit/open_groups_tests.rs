@@ -40,6 +40,6 @@ fn a_group_takes_what_comes_until_it_holds_its_target() {
     let tickets = tickets(100, SMALL);
     let of_first = tickets.iter().filter(|ticket| **ticket == 1).count();
     let least = GROUP_TARGET_BYTES / (SMALL + 512);
-    assert!((least..=GROUP_TARGET_BYTES / (SMALL)).contains(&of_first));
+    assert!((least..=GROUP_TARGET_BYTES / SMALL).contains(&of_first));
     assert!(tickets.is_sorted());
 }
