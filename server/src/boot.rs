@@ -105,13 +105,15 @@ fn serve_with(
     let addresses = advertised(config, &bound);
     let signals = Signals::take()?;
     // Written before the first segment may take the last of the space; it counts from its rename.
-    draft_address(layout, &addresses[0])?;
+    let has_address = draft_address(layout, &addresses[0])?;
     cores.start(config, layout, star, incarnation, &addresses, logs)?;
     if let Some(http) = gateway {
         http.metrics.set_recovered(recovered);
         http.thread.serve(addresses.clone());
     }
-    place_address(layout)?;
+    if has_address {
+        place_address(layout)?;
+    }
     tell(&format!(
         "star {star}, start {incarnation}, data in {}\nlistening on {}\n{}ready\n",
         layout.root().display(),
@@ -265,9 +267,19 @@ fn recover_all(
     Ok((logs, figures))
 }
 
-fn draft_address(layout: &Layout, address: &str) -> Result<(), ServeError> {
+/// Whether there was space for it: a full disk is no reason not to start.
+fn draft_address(layout: &Layout, address: &str) -> Result<bool, ServeError> {
     let draft = address_draft(layout);
-    std::fs::write(&draft, format!("{address}\n")).map_err(address_error)
+    match std::fs::write(&draft, format!("{address}\n")) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            warn("nova: the disk is full: no DIR/address, so commands here need --star, too");
+            // Else an empty draft would stay.
+            let _gone = std::fs::remove_file(&draft);
+            Ok(false)
+        }
+        Err(error) => Err(address_error(error)),
+    }
 }
 
 fn place_address(layout: &Layout) -> Result<(), ServeError> {

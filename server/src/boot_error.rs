@@ -2,6 +2,7 @@
 
 use crate::core::CoreError;
 use crate::gateway::HttpTlsError;
+use nova_core::disk::DiskFailure;
 use nova_core::recovery::RecoveryError;
 use nova_disk::{DirectoryError, ProbeError, RegistryError};
 use nova_model::CoreId;
@@ -89,6 +90,21 @@ pub enum ServeError {
 }
 
 impl ServeError {
+    /// Whether there was no space for what a start has to write.
+    pub fn is_full(&self) -> bool {
+        let is_full = |source: &io::Error| source.kind() == io::ErrorKind::StorageFull;
+        match self {
+            ServeError::Probe(ProbeError::Io { source, .. })
+            | ServeError::Directory(DirectoryError::Io { source, .. })
+            | ServeError::Registry(RegistryError::Io { source, .. })
+            | ServeError::Io { source, .. } => is_full(source),
+            ServeError::Recovery(RecoveryError::Disk(error)) => {
+                error.failure == DiskFailure::NoSpace
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the star stopped because its disk can't be trusted any more.
     pub fn is_disk_failure(&self) -> bool {
         matches!(

@@ -273,11 +273,18 @@ fn take_lock(layout: &Layout) -> Result<File, DirectoryError> {
         let path = layout.root().to_owned();
         return Err(DirectoryError::InUse { path, pid });
     }
-    // For whoever is refused where the kernel's list of locks is not to be seen.
-    file.set_len(0)
-        .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(|source| write_error("writing", &path, source))?;
-    Ok(file)
+    // For whoever is refused where the kernel's list of locks is not to be seen. A full disk is no
+    // reason not to start.
+    let line = format!("{}\n", std::process::id());
+    let written = file
+        .write_all(line.as_bytes())
+        .and_then(|()| file.set_len(line.len() as u64));
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::StorageFull => {
+            Err(write_error("writing", &path, error))
+        }
+        _ => Ok(file),
+    }
 }
 
 fn write_identity(layout: &Layout) -> Result<Identity, DirectoryError> {

@@ -2,7 +2,12 @@
 //!
 //! ```text
 //!  NAME.draft: write, sync --> rename to NAME --> sync the directory
+//!
+//!  swapped:    NAME.draft: write over, sync --> exchange with NAME --> sync the directory
 //! ```
+//! A file that is swapped needs no space for its next content: the last but one lies as its draft,
+//! and its blocks are written again. What a start has to write is stored so, since a full disk must
+//! not keep a star from starting.
 //!
 //! # Invariants
 //! - The directory is opened before anything is made, so that a lack of descriptors shows while
@@ -12,6 +17,8 @@
 //! - Segments, which are too large to be written twice: [`crate::segments`].
 
 use crate::layout::DRAFT_ENDING;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -34,6 +41,29 @@ pub(crate) fn store(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<Fi
             Err(error)
         }
     }
+}
+
+/// Stores `bytes` as `name` in `directory` like [`store`], into the blocks of its last content but
+/// one. Without any the file is stored anew, and blocks for the next time are taken if there are.
+pub(crate) fn swap(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let handle = File::open(directory)?;
+    let draft = directory.join(format!("{name}{DRAFT_ENDING}"));
+    let target = directory.join(name);
+    write_whole(&draft, bytes)?;
+    match renameat_with(CWD, &draft, CWD, &target, RenameFlags::EXCHANGE) {
+        Ok(()) => return handle.sync_all(),
+        // There is none yet.
+        Err(Errno::NOENT) => {}
+        // The file system has no exchange.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        Err(error) => return Err(error.into()),
+    }
+    fs::rename(&draft, &target)?;
+    handle.sync_all()?;
+    if let Err(error) = write_whole(&draft, bytes) {
+        tracing::debug!(%error, path = %draft.display(), "no blocks for the next time");
+    }
+    Ok(())
 }
 
 /// Makes the names in a directory durable.
@@ -67,9 +97,11 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<File> {
         .read(true)
         .write(true)
         .create(true)
-        .truncate(true)
+        .truncate(false)
         .open(path)?;
+    // What is there is written over, so that its blocks are kept.
     file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)?;
     file.sync_all()?;
     Ok(file)
 }

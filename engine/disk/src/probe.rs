@@ -14,6 +14,7 @@
 //! - Whether the directory is nova's: [`crate::DataDirectory`].
 //! - Speed: [`crate::baseline`].
 
+use crate::layout::STAR_NAME;
 use memmap2::MmapMut;
 use nova_model::limits::BLOCK_BYTES;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
@@ -170,8 +171,7 @@ pub fn probe(path: &Path) -> Result<ProbeReport, ProbeError> {
     check_open_files(raise_open_files())?;
     check_ring(set_up_ring())?;
     let directory = existing_directory(path)?;
-    let file = open_nameless(&directory)?;
-    try_direct_io(&directory, &file)?;
+    let file = tried_file(&directory)?;
     let mut report = describe(&directory, &file)?;
     report.kernel = kernel;
     check_blocks(&directory, &report)?;
@@ -265,6 +265,33 @@ fn existing_directory(path: &Path) -> Result<PathBuf, ProbeError> {
         .find(|candidate| candidate.is_dir())
         .map(Path::to_owned)
         .ok_or_else(|| ProbeError::MissingParent(path.to_owned()))
+}
+
+/// A file that was written and read past the page cache. On a full disk where a star has run before
+/// it is the star's own, and only read: a star is not kept from starting for want of space to try.
+fn tried_file(directory: &Path) -> Result<File, ProbeError> {
+    let tried = open_nameless(directory).and_then(|file| {
+        try_direct_io(directory, &file)?;
+        Ok(file)
+    });
+    match tried {
+        Err(ProbeError::Io { source, .. }) if is_full(&source) && is_star(directory) => {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECT;
+            let opened = rustix::fs::open(directory.join(STAR_NAME), flags, Mode::empty());
+            opened
+                .map(File::from)
+                .map_err(|error| io_error("opening", directory, error.into()))
+        }
+        tried => tried,
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::StorageFull
+}
+
+fn is_star(directory: &Path) -> bool {
+    directory.join(STAR_NAME).is_file()
 }
 
 /// A file without a name; where the file system has none, one that loses its name at once.

@@ -12,6 +12,7 @@
 //!
 //! # Invariants
 //! - A change is durable before it is answered, and a crash leaves the old file or the new one.
+//! - A change of a registry that was changed before needs no space.
 //! - Each change of a key raises its revision by one; the first has revision 1.
 //!
 //! # Not here
@@ -148,7 +149,7 @@ impl Registry for FileRegistry {
         let value = value.to_owned();
         let mut changed = self.entries.clone();
         changed.insert(key.to_owned(), Entry { value, revision });
-        durable::store(self.layout.root(), REGISTRY_NAME, &encode(&changed)).map_err(|source| {
+        durable::swap(self.layout.root(), REGISTRY_NAME, &encode(&changed)).map_err(|source| {
             let path = self.layout.registry();
             RegistryError::Io { path, source }
         })?;

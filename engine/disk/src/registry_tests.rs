@@ -3,6 +3,7 @@
 use super::*;
 use crate::layout::DRAFT_ENDING;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 fn opened(root: &std::path::Path) -> Result<FileRegistry, RegistryError> {
     FileRegistry::open(&Layout::new(root))
@@ -71,7 +72,45 @@ fn a_torn_draft_changes_nothing() {
     fs::write(&draft, b"nova registry 1\nincarn").unwrap();
     let mut registry = opened(root.path()).unwrap();
     assert_eq!(raise_incarnation(&mut registry).unwrap(), Incarnation(2));
-    assert!(!draft.exists());
+    let mut registry = opened(root.path()).unwrap();
+    assert_eq!(incarnation(&mut registry).unwrap(), Some(Incarnation(2)));
+}
+
+#[test]
+fn changes_go_into_the_blocks_of_two_files_in_turns() {
+    let root = tempfile::tempdir().unwrap();
+    let mut registry = opened(root.path()).unwrap();
+    let mut inodes = Vec::new();
+    for start in 1..=20 {
+        assert_eq!(
+            raise_incarnation(&mut registry).unwrap(),
+            Incarnation(start)
+        );
+        let path = root.path().join(REGISTRY_NAME);
+        inodes.push(fs::metadata(path).unwrap().ino());
+        let mut again = opened(root.path()).unwrap();
+        assert_eq!(incarnation(&mut again).unwrap(), Some(Incarnation(start)));
+    }
+    assert_ne!(inodes[0], inodes[1]);
+    for (before, after) in inodes.iter().zip(&inodes[2..]) {
+        assert_eq!(before, after);
+    }
+}
+
+#[test]
+fn a_registry_without_blocks_for_the_next_time_is_stored_anew() {
+    let root = tempfile::tempdir().unwrap();
+    let mut registry = opened(root.path()).unwrap();
+    for start in 1..=3 {
+        let draft = root.path().join(format!("{REGISTRY_NAME}{DRAFT_ENDING}"));
+        let _none = fs::remove_file(draft);
+        assert_eq!(
+            raise_incarnation(&mut registry).unwrap(),
+            Incarnation(start)
+        );
+        let mut again = opened(root.path()).unwrap();
+        assert_eq!(incarnation(&mut again).unwrap(), Some(Incarnation(start)));
+    }
 }
 
 #[test]

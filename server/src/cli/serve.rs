@@ -55,13 +55,18 @@ fn failure(error: &ServeError) -> Failure {
         _ => "the star does not run",
     };
     let text = error.to_string();
-    let (why, next) = text.rsplit_once("; ").unwrap_or((&text, advice(exit)));
+    let advice = match error.is_full() {
+        true => "free some space on the file system of its data and start it again",
+        false => advice(exit),
+    };
+    let (why, next) = text.rsplit_once("; ").unwrap_or((&text, advice));
     Failure::new(exit, what, why, next)
 }
 
 fn exit_of(error: &ServeError) -> Exit {
     match error {
         _ if error.is_disk_failure() => Exit::Disk,
+        _ if error.is_full() => Exit::Star,
         ServeError::Probe(ProbeError::NotWritable { .. } | ProbeError::MissingParent(_)) => {
             Exit::Directory
         }

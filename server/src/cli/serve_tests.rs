@@ -1,6 +1,8 @@
 //! Tests of what a star that does not start says.
 
 use super::*;
+use nova_core::disk::{DiskError, DiskFailure};
+use nova_core::recovery::RecoveryError;
 use nova_disk::{DirectoryError, ProbeError};
 use std::io;
 
@@ -20,6 +22,14 @@ fn each_kind_of_failed_start_has_its_code_and_says_what_to_change() {
         wanted: 9,
         there: 2,
     };
+    let full = ServeError::Recovery(RecoveryError::Disk(DiskError {
+        operation: "store",
+        path: "/data/core-000/1.idx".to_owned(),
+        offset: 0,
+        length: 4096,
+        failure: DiskFailure::NoSpace,
+        message: "No space left on device".to_owned(),
+    }));
     let cases = [
         (ServeError::Probe(ProbeError::NoRing), 11, "run a kernel"),
         (
@@ -29,6 +39,7 @@ fn each_kind_of_failed_start_has_its_code_and_says_what_to_change() {
         ),
         (taken, 12, "set --port"),
         (cores, 2, "set --cores"),
+        (full, 16, "free some space"),
     ];
     for (error, code, part) in cases {
         let failure = failure(&error);

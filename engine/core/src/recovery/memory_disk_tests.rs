@@ -34,6 +34,8 @@ pub(super) struct MemoryDisk {
     pub(super) recycled: Vec<u64>,
     pub(super) calls: usize,
     pub(super) fails_at: Option<(usize, Fails)>,
+    /// There is no space for an index until a segment is made shorter.
+    pub(super) is_full: bool,
     /// Bytes read of each segment.
     pub(super) read: BTreeMap<u64, u64>,
 }
@@ -95,12 +97,16 @@ fn listed_segment((number, generation, size): (SegmentNumber, Generation, u64)) 
 }
 
 fn failure() -> DiskError {
+    failure_of(DiskFailure::Io)
+}
+
+fn failure_of(failure: DiskFailure) -> DiskError {
     DiskError {
         operation: "any",
         path: "memory".to_owned(),
         offset: 0,
         length: 0,
-        failure: DiskFailure::Io,
+        failure,
         message: "the test wants it".to_owned(),
     }
 }
@@ -170,6 +176,9 @@ impl BootDisk for MemoryDisk {
     }
 
     fn store_index(&mut self, file: SegmentFile, bytes: Bytes) -> Result<Mapped, DiskError> {
+        if self.is_full {
+            return Err(failure_of(DiskFailure::NoSpace));
+        }
         self.call(|disk| -> Mapped {
             disk.indexes.insert(file.number.0, bytes.to_vec());
             Arc::new(bytes)
@@ -197,6 +206,7 @@ impl BootDisk for MemoryDisk {
                 bytes.len() as u64 >= length,
                 "finishing never makes a file longer"
             );
+            disk.is_full &= bytes.len() as u64 == length;
             bytes.truncate(length as usize);
         })
     }

@@ -33,7 +33,7 @@ mod survey;
 pub use gaps::reconcile;
 pub use report::{DamagedRange, Flaw, RebuildReason, RecoveryError, RecoveryReport};
 
-use crate::disk::{BootDisk, SegmentFile};
+use crate::disk::{BootDisk, DiskFailure, SegmentFile};
 use crate::index::{DamagedSpan, SealedIndex};
 use crate::planted::{PlantedBug, PlantedBugs};
 use crate::released::Released;
@@ -199,13 +199,24 @@ impl Recovery<'_> {
         });
         let length = scanned.end.length;
         let bytes = scanned.index.seal_rewritten(&stands_for, length);
-        let mapped = self.disk.store_index(file, bytes)?;
+        let (mapped, is_cut) = match self.disk.store_index(file, bytes.clone()) {
+            // The end that is cut may be all the space there is. Damage behind it is kept until
+            // the index tells of it.
+            Err(error) if error.failure == DiskFailure::NoSpace && scanned.damaged.is_empty() => {
+                self.finish(segment, length)?;
+                (self.disk.store_index(file, bytes)?, true)
+            }
+            stored => (stored?, false),
+        };
         let index = SealedIndex::open(file, mapped).map_err(|damage| RecoveryError::Damaged {
             range: Box::new(whole_range(segment)),
             flaw: Flaw::Index(damage),
         })?;
         self.indexes.push(Arc::new(index));
-        self.finish(segment, length)
+        match is_cut {
+            true => Ok(()),
+            false => self.finish(segment, length),
+        }
     }
 
     /// Cuts a segment to its length and lets its lock go.
@@ -420,6 +431,9 @@ mod crash_tests;
 #[cfg(test)]
 #[path = "damage_tests.rs"]
 mod damage_tests;
+#[cfg(test)]
+#[path = "full_disk_tests.rs"]
+mod full_disk_tests;
 #[cfg(test)]
 #[path = "gaps_tests.rs"]
 mod gaps_tests;

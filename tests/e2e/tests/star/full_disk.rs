@@ -5,7 +5,7 @@
 //!   four producers, batches of several records, many on their way  --> the disk is full
 //!     once by the star's own data, once because another file takes what is left, at once
 //!   refused: what is free and the floor are told      reads, tails, fences go on
-//!   SIGKILL, a start with hardly a block to be had    the same; nothing that was acked is lost
+//!   SIGKILL, a start without a block to be had        the same; nothing that was acked is lost
 //!   SIGTERM, start                                    the same
 //!   a trim and a deletion, or that file goes          a producer that has waited goes on
 //! ```
@@ -13,7 +13,8 @@
 //! `NOVA_E2E_FULL_ROUNDS=20 cargo test -p nova-e2e full_disk:: -- --nocapture`.
 //!
 //! What this test has found: a start on a full disk waited for a whole segment without a word; a
-//! star that had started with a small segment took no appends again, however much space there was.
+//! star that had started with a small segment took no appends again, however much space there was;
+//! a start without a free block failed at what it tries and at its small files.
 
 use crate::raw::Raw;
 use crate::{SITE, append_open, bodies_of, in_time, make_stream, numbered};
@@ -41,8 +42,9 @@ const SEGMENT_BYTES: u64 = 16 * MIB;
 const FLOOR_BYTES: u64 = 40 * MIB;
 /// Batches of one producer on their way: more than its window.
 const IN_FLIGHT: usize = 24;
-/// Enough for a start's small files and a small first segment, and not for a whole one.
-const START_BYTES: u64 = 3 * MIB;
+/// Not one block: what a start writes before it has cut the last segments goes into blocks that it
+/// has.
+const START_BYTES: u64 = 0;
 /// What another file leaves while producers write: less than the floor, and enough for the next
 /// segment and for all that was admitted, which is four windows of [`BATCH_BYTES`].
 const TAKEN_TO_BYTES: u64 = 36 * MIB;
