@@ -268,7 +268,7 @@ fn existing_directory(path: &Path) -> Result<PathBuf, ProbeError> {
 }
 
 /// A file that was written and read past the page cache. On a full disk where a star has run before
-/// it is the star's own, and only read: a star is not kept from starting for want of space to try.
+/// it is the star's own, and was only opened so: want of space to try keeps no star from starting.
 fn tried_file(directory: &Path) -> Result<File, ProbeError> {
     let tried = open_nameless(directory).and_then(|file| {
         try_direct_io(directory, &file)?;
