@@ -274,8 +274,9 @@ fn draft_address(layout: &Layout, address: &str) -> Result<bool, ServeError> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::StorageFull => {
             warn("nova: the disk is full: no DIR/address, so commands here need --star, too");
-            // Else an empty draft would stay.
+            // Else an empty draft would stay, or what a start that was killed has left.
             let _gone = std::fs::remove_file(&draft);
+            remove_address(layout);
             Ok(false)
         }
         Err(error) => Err(address_error(error)),

@@ -39,6 +39,7 @@ use crate::planted::{PlantedBug, PlantedBugs};
 use crate::released::Released;
 use crate::segment::{Checks, LogEnd, SegmentHeader};
 use crate::state::StreamState;
+use bytes::Bytes;
 use nova_model::limits::BLOCK_BYTES;
 use nova_model::{
     Generation, GroupNumber, Incarnation, LogId, SegmentId, SegmentNumber, StarId, StreamId,
@@ -94,6 +95,7 @@ pub fn recover(
         disk,
         options,
         indexes: Vec::new(),
+        unstored: Vec::new(),
         without_groups: Vec::new(),
         report: RecoveryReport {
             log,
@@ -103,6 +105,7 @@ pub fn recover(
     for segment in &survey.segments {
         recovery.segment(&survey, segment)?;
     }
+    recovery.store_rest()?;
     recovery.conclude(&survey, log, star)
 }
 
@@ -110,6 +113,8 @@ struct Recovery<'a> {
     disk: &'a mut dyn BootDisk,
     options: RecoveryOptions,
     indexes: Vec<Arc<SealedIndex>>,
+    /// Indexes that there was no space for.
+    unstored: Vec<(SegmentFile, Bytes)>,
     /// With the header, where there is one.
     without_groups: Vec<(SegmentFile, Option<SegmentHeader>)>,
     report: RecoveryReport,
@@ -199,24 +204,30 @@ impl Recovery<'_> {
         });
         let length = scanned.end.length;
         let bytes = scanned.index.seal_rewritten(&stands_for, length);
-        let (mapped, is_cut) = match self.disk.store_index(file, bytes.clone()) {
-            // The end that is cut may be all the space there is. Damage behind it is kept until
+        let mapped = match self.disk.store_index(file, bytes.clone()) {
+            // The ends that are cut may be all the space there is. Damage behind one is kept until
             // the index tells of it.
             Err(error) if error.failure == DiskFailure::NoSpace && scanned.damaged.is_empty() => {
-                self.finish(segment, length)?;
-                (self.disk.store_index(file, bytes)?, true)
+                self.unstored.push((file, bytes.clone()));
+                Arc::new(bytes)
             }
-            stored => (stored?, false),
+            stored => stored?,
         };
         let index = SealedIndex::open(file, mapped).map_err(|damage| RecoveryError::Damaged {
             range: Box::new(whole_range(segment)),
             flaw: Flaw::Index(damage),
         })?;
         self.indexes.push(Arc::new(index));
-        match is_cut {
-            true => Ok(()),
-            false => self.finish(segment, length),
+        self.finish(segment, length)
+    }
+
+    /// Stores the indexes for which there was no space before all segments were cut. What is in
+    /// memory of them stays in use: it is the same bytes.
+    fn store_rest(&mut self) -> Result<(), RecoveryError> {
+        for (file, bytes) in std::mem::take(&mut self.unstored) {
+            self.disk.store_index(file, bytes)?;
         }
+        Ok(())
     }
 
     /// Cuts a segment to its length and lets its lock go.
