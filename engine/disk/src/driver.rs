@@ -193,6 +193,11 @@ impl Driver {
         }
     }
 
+    /// Answers to clients were given just now. They leave the core before it blocks for a write.
+    pub fn note_answers(&self) {
+        self.operations.note_answers();
+    }
+
     /// Operations that were submitted and are not completed.
     pub fn in_flight(&self) -> usize {
         self.in_flight.count()

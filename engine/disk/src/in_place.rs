@@ -53,6 +53,9 @@ const PENALTY_MIN: Duration = Duration::from_millis(10);
 /// For so long when it has failed again and again.
 const PENALTY_MAX: Duration = Duration::from_secs(64);
 
+/// How long answers take at most until they have left a core that is not blocked.
+const ANSWERS_LEAVE: Duration = Duration::from_micros(20);
+
 /// Least time between two looks at how busy the executor is.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -66,6 +69,8 @@ pub(crate) struct InPlace {
     /// When the last look was, and how long the executor had run tasks until then.
     looked: Cell<(Instant, Duration)>,
     is_idle: Cell<bool>,
+    /// When answers were given last.
+    answered: Cell<Option<Instant>>,
     /// For how long the executor has worked so far.
     worked: Box<dyn Fn() -> Duration>,
 }
@@ -79,6 +84,7 @@ impl InPlace {
             flushes: Pace::new(),
             looked: Cell::new((now, worked())),
             is_idle: Cell::new(false),
+            answered: Cell::new(None),
             worked: Box::new(worked),
         }
     }
@@ -87,6 +93,17 @@ impl InPlace {
     pub(crate) fn permits_write(&self, length: usize, now: Instant) -> bool {
         self.look(now);
         length <= BYTES_MAX && self.is_idle.get() && self.writes.permits(now)
+    }
+
+    /// Answers were given at `now`, which leave the core through other tasks.
+    pub(crate) fn note_answers(&self, now: Instant) {
+        self.answered.set(Some(now));
+    }
+
+    /// Whether answers may still be on their way out of the core.
+    pub(crate) fn has_answers(&self, now: Instant) -> bool {
+        let is_recent = |at| now.saturating_duration_since(at) < ANSWERS_LEAVE;
+        self.answered.get().is_some_and(is_recent)
     }
 
     /// A write in place, begun at `begun`, took `taken`.

@@ -95,6 +95,11 @@ impl Operations {
         })
     }
 
+    /// Answers were given just now.
+    pub(crate) fn note_answers(&self) {
+        self.in_place.note_answers(Instant::now());
+    }
+
     /// Descriptors that are open.
     pub(crate) fn descriptors(&self) -> usize {
         self.writables.borrow().len() + self.handles.count()

@@ -112,15 +112,17 @@ impl Writable {
         assert!(buffer.as_ptr().addr().is_multiple_of(BLOCK_BYTES));
         copy_padded(&parts, buffer.as_bytes_mut());
         drop(parts);
-        let begun = Instant::now();
+        let mut begun = Instant::now();
         if self.in_place.permits_write(length, begun) {
-            // What is ready to run goes first, above all the answers to the group before: nothing
-            // leaves the core while it is blocked. Two rounds let a lane's answer reach its
-            // connection and the connection its socket.
-            let_others_run().await;
-            let_others_run().await;
-            self.check(attempt)?;
-            let begun = Instant::now();
+            if self.in_place.has_answers(begun) {
+                // The answers to the group before go first: nothing leaves the core while it is
+                // blocked. Two rounds let a lane's answer reach its connection and the connection
+                // its socket.
+                let_others_run().await;
+                let_others_run().await;
+                self.check(attempt)?;
+                begun = Instant::now();
+            }
             let outcome = self.write_in_place(buffer.as_bytes(), offset, attempt);
             self.in_place.note_write(begun, begun.elapsed());
             return outcome;

@@ -26,8 +26,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
     client, error::BindError, error::QuicError, error::ReadError, error::WriteError,
-    params::ServerParams, server, stats::EndpointStats, stream::RecvStream, stream::SendStream,
-    tls::ServerTls,
+    params::ServerParams, server, stats::EndpointStats, tls::ServerTls,
 };
 
 /// Longest request and reply.
@@ -173,7 +172,10 @@ async fn serve_connection(connection: server::Connection) {
     }
 }
 
-async fn serve_stream(mut send: SendStream, receive: RecvStream) -> Result<(), BaselineError> {
+async fn serve_stream(
+    mut send: server::SendStream,
+    receive: server::RecvStream,
+) -> Result<(), BaselineError> {
     let mut requests = Reader::new(receive);
     while let Some(header) = requests.take(HEADER_BYTES).await? {
         let (request, reply) = parse_header(&header)?;
@@ -226,16 +228,33 @@ fn header(request: u32, reply: u32) -> Bytes {
     header.freeze()
 }
 
+/// A stream of either end.
+trait Chunks {
+    async fn read_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Option<usize>, ReadError>;
+}
+
+impl Chunks for client::RecvStream {
+    async fn read_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
+        self.read_chunks(chunks).await
+    }
+}
+
+impl Chunks for server::RecvStream {
+    async fn read_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
+        self.read_chunks(chunks).await
+    }
+}
+
 /// Takes exact lengths from a stream without copying.
-struct Reader {
-    stream: RecvStream,
+struct Reader<S> {
+    stream: S,
     chunks: [Bytes; CHUNKS_AT_A_TIME],
     pending: VecDeque<Bytes>,
     pending_bytes: usize,
 }
 
-impl Reader {
-    fn new(stream: RecvStream) -> Self {
+impl<S: Chunks> Reader<S> {
+    fn new(stream: S) -> Self {
         let chunks = [const { Bytes::new() }; CHUNKS_AT_A_TIME];
         Self {
             stream,

@@ -14,6 +14,7 @@
 //! - Finding servers, connecting again: `net/client`.
 
 mod socket;
+mod stream;
 
 use std::{
     io,
@@ -29,10 +30,10 @@ use crate::{
     params::ClientParams,
     socket::raise_buffers,
     stats::ConnectionStats,
-    stream::{RecvStream, SendStream},
     tls::ClientTls,
 };
 use socket::ClientSocket;
+pub use stream::{RecvStream, SendStream};
 
 /// The client's socket and what it trusts. Clones are handles on the same one.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@
 
 use std::{io, net::SocketAddr, time::Duration};
 
-use quinn::{ConnectionError, TransportErrorCode};
+use quinn_proto::{ConnectionError, TransportErrorCode};
 use thiserror::Error;
 
 /// Why a connection is not there any more, or never came to be.
@@ -186,6 +186,7 @@ pub enum WriteError {
     Lost(#[from] QuicError),
 }
 
+#[cfg(feature = "tokio")]
 impl From<quinn::WriteError> for WriteError {
     fn from(error: quinn::WriteError) -> Self {
         match error {
@@ -199,6 +200,7 @@ impl From<quinn::WriteError> for WriteError {
     }
 }
 
+#[cfg(feature = "tokio")]
 impl From<quinn::StoppedError> for QuicError {
     fn from(error: quinn::StoppedError) -> Self {
         match error {
@@ -225,6 +227,7 @@ pub enum ReadError {
     Lost(#[from] QuicError),
 }
 
+#[cfg(feature = "tokio")]
 impl From<quinn::ReadError> for ReadError {
     fn from(error: quinn::ReadError) -> Self {
         match error {

@@ -1,4 +1,5 @@
-//! QUIC of both ends behind own types: quinn on the glommio executor of a core, quinn on tokio.
+//! QUIC of both ends behind own types: quinn-proto on the glommio executor of a core, and quinn on
+//! tokio.
 //!
 //! ```text
 //! client (tokio)                                   server (one glommio executor per core)
@@ -7,14 +8,17 @@
 //!     open_stream() -> (SendStream, RecvStream)        accept_stream() -> (SendStream, RecvStream)
 //! ```
 //!
-//! Both ends share the stream types, the transport settings of [`params`], the errors of
-//! [`error`] and the certificates of [`tls`]. No type of quinn is in the public interface, so that
-//! another transport can take its place without a change above.
+//! Both ends share the transport settings of [`params`], the errors of [`error`] and the
+//! certificates of [`tls`], and have streams of the same interface. No type of quinn is in the
+//! public interface, so that another transport can take its place without a change above.
+//!
+//! Both run the same state machines, those of quinn-proto. A client has quinn around them, for any
+//! number of threads; a core has a driver of its own (docs/decisions/0010).
 //!
 //! # Invariants
 //! - Only this crate names quinn.
 //! - A send never exceeds what one UDP datagram batch may carry (see [`params::segments_max`]).
-//! - Server types other than streams are `!Send`: they live and die on the thread of their core.
+//! - Server types are `!Send`: they live and die on the thread of their core.
 //! - Early data (0-RTT) is off: it can be replayed, and an append must not be.
 //!
 //! # Not here
@@ -41,7 +45,4 @@ mod reset_key;
 pub mod server;
 mod socket;
 pub mod stats;
-mod stream;
 pub mod tls;
-
-pub use stream::{RecvStream, SendStream};

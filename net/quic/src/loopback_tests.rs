@@ -3,6 +3,7 @@
 
 mod closing_tests;
 mod data_tests;
+mod driver_tests;
 mod handshake_tests;
 mod limit_tests;
 mod spin_tests;

@@ -16,7 +16,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use quinn::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt, congestion::CubicConfig};
+use quinn_proto::{
+    IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt, congestion::CubicConfig,
+};
 use thiserror::Error;
 
 /// Name of the protocol in the TLS handshake (ALPN). A server of another protocol refuses it.
@@ -43,6 +45,7 @@ pub const fn segments_max(mtu: u16) -> usize {
 
 /// How many received datagrams of up to `mtu` bytes the kernel may hand over as one (GRO). Their
 /// sum never exceeds 64 KiB, so more room than that is never used; quinn multiplies it by 32.
+#[cfg(any(feature = "tokio", test))]
 pub(crate) const fn receive_segments_max(mtu: u16) -> usize {
     (64 * 1024usize).div_ceil(mtu as usize)
 }

@@ -10,7 +10,7 @@
 //! - The same private key gives the same reset key, and the private key can't be found from it:
 //!   it is HKDF-SHA-256 (RFC 5869) of the private key, used for nothing else.
 
-use quinn::crypto::{CryptoError, HmacKey};
+use quinn_proto::crypto::{CryptoError, HmacKey};
 use rustls::crypto::{
     aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256,
     tls13::{Hkdf, OkmBlock},

@@ -51,8 +51,8 @@ pub struct ConnectionStats {
     pub black_holes: u64,
 }
 
-impl From<quinn::ConnectionStats> for ConnectionStats {
-    fn from(stats: quinn::ConnectionStats) -> Self {
+impl From<quinn_proto::ConnectionStats> for ConnectionStats {
+    fn from(stats: quinn_proto::ConnectionStats) -> Self {
         Self {
             round_trip: stats.path.rtt,
             mtu: stats.path.current_mtu,

@@ -22,9 +22,9 @@ use std::{
 };
 
 #[cfg(feature = "tokio")]
-use quinn::crypto::rustls::QuicClientConfig;
+use quinn_proto::crypto::rustls::QuicClientConfig;
 #[cfg(feature = "glommio")]
-use quinn::crypto::rustls::QuicServerConfig;
+use quinn_proto::crypto::rustls::QuicServerConfig;
 #[cfg(feature = "tokio")]
 use rustls::ClientConfig;
 use rustls::{

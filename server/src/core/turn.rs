@@ -241,7 +241,7 @@ impl Core {
         {
             self.shard.borrow_mut().handle_timeout(now);
         }
-        let mut acked = 0;
+        let (mut acked, mut has_answers) = (0, false);
         loop {
             let op = self.shard.borrow_mut().poll_disk(now.instant);
             let has_op = op.is_some();
@@ -252,6 +252,7 @@ impl Core {
             let event = self.shard.borrow_mut().poll_event();
             let has_event = event.is_some();
             acked += u32::from(matches!(event, Some(Event::Acked(..))));
+            has_answers |= has_event;
             if let Some(event) = event
                 && let Some(fatal) = self.pass_on(event)
             {
@@ -260,6 +261,9 @@ impl Core {
             if !has_op && !has_event {
                 break;
             }
+        }
+        if has_answers {
+            self.driver.note_answers();
         }
         if self.shard.borrow().accepts_appends() {
             self.waiting_for_ingress

@@ -10,9 +10,8 @@ use nova_model::limits::LANE_OUTPUT_BYTES_MAX;
 use nova_model::request::{AppendOpen, ReadOpen};
 use nova_proto::client::{AppendLane, ControlLane, ReadLane};
 use nova_proto::{Closes, ProtocolError};
-use nova_quic::client::Connection;
+use nova_quic::client::{Connection, RecvStream, SendStream};
 use nova_quic::error::ReadError;
-use nova_quic::{RecvStream, SendStream};
 
 /// Chunks read at once.
 const CHUNKS_MAX: usize = 32;

@@ -11,8 +11,7 @@ use nova_model::{
 };
 use nova_proto::RequestId;
 use nova_proto::server::{Input, Lane};
-use nova_quic::server::{Connection, Endpoint};
-use nova_quic::{RecvStream, SendStream};
+use nova_quic::server::{Connection, Endpoint, RecvStream, SendStream};
 use std::rc::Rc;
 
 const WINDOW: u32 = 16;

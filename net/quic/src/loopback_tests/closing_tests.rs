@@ -151,29 +151,3 @@ fn a_silent_peer_times_out() {
         assert_eq!(connection.closed().await, QuicError::TimedOut);
     });
 }
-
-/// The streams are `Send` for the client's sake: on the server, one that is dropped elsewhere must
-/// not hurt the core.
-#[test]
-fn a_stream_dropped_on_another_thread_does_no_harm() {
-    let certificates = Certificates::new();
-    let server = Server::start(&certificates.server, |endpoint: Endpoint| async move {
-        let connection: server::Connection =
-            endpoint.accept().await.unwrap().handshake().await.unwrap();
-        let streams = connection.accept_stream().await.unwrap().unwrap();
-        std::thread::spawn(move || drop(streams)).join().unwrap();
-        serve_copy(endpoint).await;
-    });
-    on_tokio(async {
-        let endpoint = endpoint(&certificates.client);
-        let connection = endpoint.connect(server.address, "localhost").await.unwrap();
-        let (mut send, mut receive) = connection.open_stream().await.unwrap();
-        send.write_chunk(Bytes::from_static(b"hello"))
-            .await
-            .unwrap();
-        // Dropped with bytes unread, the stream is stopped; its other half is finished.
-        assert_eq!(receive.read_chunk().await, Ok(None));
-        assert_eq!(send.stopped().await, Ok(Some(0)));
-    });
-    server.stop_gracefully();
-}

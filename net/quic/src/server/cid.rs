@@ -17,8 +17,7 @@
 
 use std::time::Duration;
 
-use quinn::{ConnectionId, ConnectionIdGenerator};
-use quinn_proto::InvalidCid;
+use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
 use rustls::crypto::SecureRandom;
 
 use crate::tls;

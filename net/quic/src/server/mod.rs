@@ -7,8 +7,7 @@
 //! ```
 //!
 //! # Invariants
-//! - Nothing here is `Send`. Streams are, since clients share their type; their drivers stay on
-//!   the core's thread all the same.
+//! - Nothing here is `Send`: an endpoint and all that comes from it stay on the core's thread.
 //! - Connections, handshakes and their windows are bounded by [`ServerParams`].
 //! - A peer's change of address is not followed: with one port per core nothing is gained by it.
 //!
@@ -18,28 +17,41 @@
 mod bind;
 mod cid;
 mod connection;
-mod local;
-mod runtime;
+mod driver;
+mod link;
 mod spin;
+mod stream;
 mod udp;
 mod window;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
+    future::poll_fn,
     net::SocketAddr,
     rc::{Rc, Weak},
     sync::Arc,
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
+use bytes::Bytes;
 use glommio::{TaskQueueHandle, timer::Timer};
-use quinn::{EndpointConfig, ServerConfig, VarInt};
+use quinn_proto::{EndpointConfig, ServerConfig, VarInt};
 
-use self::{cid::CoreIds, connection::Live, runtime::CoreRuntime};
+#[cfg(test)]
+pub(crate) use self::udp::FULL_EVERY;
+use self::{
+    cid::CoreIds,
+    connection::Live,
+    driver::{Driver, State},
+    link::Link,
+    udp::CoreSocket,
+};
 pub use self::{
     connection::{Connection, Incoming},
     spin::Spin,
+    stream::{RecvStream, SendStream},
 };
 use crate::{
     error::BindError, params::ServerParams, socket::raise_buffers, stats::EndpointStats,
@@ -55,14 +67,36 @@ const RESET_INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// An executor that is to end before its process does needs [`close`](Self::close) and
 /// [`wait_idle`](Self::wait_idle) first: tasks it leaves behind wait for each other, are never
 /// dropped, and keep the port until the process ends.
-#[derive(Clone)]
 pub struct Endpoint {
     shared: Rc<Shared>,
 }
 
+impl Clone for Endpoint {
+    fn clone(&self) -> Self {
+        let endpoints = &self.shared.endpoints;
+        endpoints.set(endpoints.get() + 1);
+        Self {
+            shared: Rc::clone(&self.shared),
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let endpoints = &self.shared.endpoints;
+        endpoints.set(endpoints.get() - 1);
+        self.shared.wake_driver();
+    }
+}
+
 /// What an endpoint and its connections share.
-pub(crate) struct Shared {
-    endpoint: quinn::Endpoint,
+struct Shared {
+    state: RefCell<State>,
+    /// Links that may have something to send.
+    queue: RefCell<VecDeque<Rc<Link>>>,
+    driver: RefCell<Option<Waker>>,
+    /// Handles on the endpoint.
+    endpoints: Cell<usize>,
     address: SocketAddr,
     params: ServerParams,
     connections_max: u64,
@@ -102,37 +136,35 @@ impl Endpoint {
         params.check()?;
         // The first timer of an executor costs 30 to 90 ms: here and not under a connection.
         Timer::new(Duration::from_nanos(1)).await;
-        // Proves that tasks can be started in the queue, which later is taken for granted.
-        glommio::spawn_local_into(async {}, task_queue)
-            .map_err(|_| BindError::NoExecutor { address })?
-            .await;
-
         let socket = bind::bind(address, params.bind_patience).await?;
         raise_buffers(&socket, params.transport.socket_buffer_bytes);
+        let failed = |source| BindError::Socket { address, source };
+        let socket = CoreSocket::new(socket, params.transport.mtu_max, spin).map_err(failed)?;
+        let bound = socket.local_address().map_err(failed)?;
         let config = server_config(tls, &params);
-        let runtime = CoreRuntime::new(task_queue, params.transport.mtu_max, spin);
-        let endpoint = quinn::Endpoint::new(
-            endpoint_config(core, tls, &params),
-            Some(config.clone()),
-            socket,
-            Arc::new(runtime),
-        )
-        .map_err(|source| BindError::Socket { address, source })?;
-        let address = endpoint
-            .local_addr()
-            .map_err(|source| BindError::Socket { address, source })?;
-        Ok(Self {
-            shared: Rc::new(Shared {
-                endpoint,
-                address,
-                connections_max: window::connections_max(&params),
-                params,
-                config: RefCell::new(config),
-                counts: Counts::default(),
-                live: RefCell::default(),
-                step: Cell::new(window::STEP_FIRST),
-            }),
-        })
+        let quic = quinn_proto::Endpoint::new(
+            Arc::new(endpoint_config(core, tls, &params)),
+            Some(Arc::new(config.clone())),
+            socket.keeps_datagrams_whole(),
+            None,
+        );
+        let shared = Rc::new(Shared {
+            state: RefCell::new(State::new(quic, socket)),
+            queue: RefCell::default(),
+            driver: RefCell::default(),
+            endpoints: Cell::new(1),
+            address: bound,
+            connections_max: window::connections_max(&params),
+            params,
+            config: RefCell::new(config),
+            counts: Counts::default(),
+            live: RefCell::default(),
+            step: Cell::new(window::STEP_FIRST),
+        });
+        glommio::spawn_local_into(Driver(Rc::clone(&shared)), task_queue)
+            .map_err(|_| BindError::NoExecutor { address })?
+            .detach();
+        Ok(Self { shared })
     }
 
     /// The address taken; with the port the system chose if 0 was asked for.
@@ -143,7 +175,7 @@ impl Endpoint {
     /// The next attempt to connect that is within the limits; `None` once the endpoint is closed.
     pub async fn accept(&self) -> Option<Incoming> {
         loop {
-            let incoming = self.shared.endpoint.accept().await?;
+            let incoming = poll_fn(|context| self.shared.poll_incoming(context)).await?;
             if let Some(admitted) = self.shared.admit(incoming) {
                 return Some(Incoming::new(Rc::clone(&self.shared), admitted));
             }
@@ -158,26 +190,43 @@ impl Endpoint {
     pub fn set_tls(&self, tls: &ServerTls) {
         let mut config = self.shared.config.borrow_mut();
         config.crypto = tls.crypto();
-        self.shared.endpoint.set_server_config(Some(config.clone()));
+        let quic = &mut self.shared.state.borrow_mut().quic;
+        quic.set_server_config(Some(Arc::new(config.clone())));
     }
 
     /// Closes all connections with `code`, and accepts no more.
     pub fn close(&self, code: u32, reason: &str) {
-        self.shared
-            .endpoint
-            .close(VarInt::from_u32(code), reason.as_bytes());
+        let code = VarInt::from_u32(code);
+        let reason = Bytes::copy_from_slice(reason.as_bytes());
+        let links = {
+            let state = &mut *self.shared.state.borrow_mut();
+            state.closed_with = Some((code, reason.clone()));
+            state.wake_waiting();
+            state.links()
+        };
+        for link in links {
+            link.close(&self.shared, code, reason.clone());
+        }
     }
 
     /// Waits until no connection is left, so that peers have been told of the close.
     pub async fn wait_idle(&self) {
-        self.shared.endpoint.wait_idle().await;
+        poll_fn(|context| {
+            let state = &mut *self.shared.state.borrow_mut();
+            if state.open() == 0 {
+                return Poll::Ready(());
+            }
+            state.wait(context);
+            Poll::Pending
+        })
+        .await;
     }
 
     /// What the endpoint has seen so far.
     pub fn stats(&self) -> EndpointStats {
         let counts = &self.shared.counts;
         EndpointStats {
-            connections_open: self.shared.endpoint.open_connections() as u64,
+            connections_open: self.shared.open_connections(),
             handshakes_open: counts.handshakes_open.get(),
             handshakes_done: counts.handshakes_done.get(),
             handshakes_failed: counts.handshakes_failed.get(),
@@ -198,22 +247,49 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Shared {
+    fn wake_driver(&self) {
+        if let Some(driver) = &*self.driver.borrow() {
+            driver.wake_by_ref();
+        }
+    }
+
+    fn open_connections(&self) -> u64 {
+        self.state.borrow().open() as u64
+    }
+
+    /// The next attempt to connect; none once the endpoint is closed.
+    fn poll_incoming(&self, context: &mut Context<'_>) -> Poll<Option<quinn_proto::Incoming>> {
+        let state = &mut *self.state.borrow_mut();
+        if let Some(incoming) = state.incoming.pop_front() {
+            return Poll::Ready(Some(incoming));
+        }
+        if state.closed_with.is_some() {
+            return Poll::Ready(None);
+        }
+        state.wait(context);
+        Poll::Pending
+    }
+
     /// Decides about an attempt: in, or refused, or told to prove its address.
-    fn admit(&self, incoming: quinn::Incoming) -> Option<quinn::Incoming> {
+    fn admit(&self, incoming: quinn_proto::Incoming) -> Option<quinn_proto::Incoming> {
         let handshakes = self.counts.handshakes_open.get();
-        let connections = self.endpoint.open_connections() as u64;
+        let state = &mut *self.state.borrow_mut();
         if handshakes >= u64::from(self.params.handshakes_max)
-            || connections >= self.connections_max
+            || state.open() as u64 >= self.connections_max
         {
             add(&self.counts.refused, 1);
-            incoming.refuse();
+            state.refuse(incoming);
             return None;
         }
         let many = handshakes >= u64::from(self.params.handshakes_unproven_max);
         if many && !incoming.remote_address_validated() {
             add(&self.counts.challenged, 1);
-            return match incoming.retry() {
-                Ok(()) => None,
+            let mut answer = Vec::new();
+            return match state.quic.retry(incoming, &mut answer) {
+                Ok(transmit) => {
+                    state.respond(&transmit, &answer);
+                    None
+                }
                 // Not possible for an unproven address; if it is, the attempt is let in.
                 Err(error) => Some(error.into_incoming()),
             };

@@ -1,8 +1,8 @@
 //! The UDP socket of a core: readiness through the executor's ring, datagrams through quinn-udp.
 //!
 //! ```text
-//! poll_recv   recvmmsg with GRO  ->  queue empty?  ->  spin  ->  1-byte peek on the ring, sleep
-//! try_send    sendmsg with GSO   ->  buffer full?  ->  back off 50 us, again
+//! poll_receive  recvmmsg with GRO  ->  queue empty?  ->  spin  ->  1-byte peek on the ring, sleep
+//! send          sendmsg with GSO   ->  buffer full?  ->  back off 50 us, again
 //! ```
 //! A peek on the ring completes when a datagram is there and leaves it there: that is readiness
 //! without a poller. glommio's public interface has none for writing, hence the short back-off,
@@ -11,14 +11,12 @@
 //!
 //! # Invariants
 //! - A batch to send fits one UDP payload: [`segments_max`].
-//! - A socket that fails to peek is retried after a pause, never in a tight loop.
+//! - A socket that fails to receive or to peek is tried again after a pause, never in a tight loop.
 //!
 //! # Not here
-//! - Which socket: `bind`.
+//! - Which socket: `bind`. What the datagrams mean: `driver`.
 
 use std::{
-    cell::RefCell,
-    fmt,
     future::Future,
     io::{self, IoSliceMut},
     net::{SocketAddr, UdpSocket},
@@ -33,38 +31,46 @@ use std::{
 };
 
 use glommio::timer::Timer;
-use quinn::{AsyncUdpSocket, UdpPoller};
-use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
-use super::{
-    local::Local,
-    spin::{Spin, Wait},
-};
-use crate::params::{receive_segments_max, segments_max};
+use super::spin::{Spin, Wait};
+use crate::params::segments_max;
 
 /// Pause before a full send buffer is tried again. At 1 GB/s it has drained by 50 KB then.
 const SEND_BACK_OFF: Duration = Duration::from_micros(50);
 
-/// Pause after a peek that failed, so that a lasting failure does not become a busy loop.
-const PEEK_BACK_OFF: Duration = Duration::from_millis(1);
+/// Pause after a call that failed, so that a lasting failure does not become a busy loop.
+const FAILURE_BACK_OFF: Duration = Duration::from_millis(1);
 
 /// Least time between two looks at the socket while others run in between.
-const LOOK_INTERVAL: Duration = Duration::from_micros(2);
+const LOOK_INTERVAL: Duration = Duration::from_micros(10);
+
+/// Two polls that are no farther apart had nobody else between them.
+const ALONE: Duration = Duration::from_nanos(700);
 
 /// How long the executor is left alone so that it looks at its rings. A timer that is due when it
 /// is first polled would be over without that.
 const VISIT: Duration = Duration::from_micros(1);
+
+/// Room for one message: as much as the kernel makes of several datagrams at most (GRO).
+const MESSAGE_BYTES: usize = 64 * 1024;
+
+/// Datagrams given to the kernel at once at most: more are hardly faster, and what is to be sent
+/// takes this much memory.
+const SEGMENTS_MAX: usize = 10;
 
 type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 pub(super) struct CoreSocket {
     socket: UdpSocket,
     state: UdpSocketState,
-    send_segments_max: usize,
-    receive_segments_max: usize,
+    segments_max: usize,
+    /// What was received last: room for each message, and what is known of each.
+    memory: Vec<u8>,
+    metas: [RecvMeta; BATCH_SIZE],
+    receive: Receive,
     /// The last send found the buffer full.
-    send_blocked: AtomicBool,
-    receive: Local<RefCell<Receive>>,
+    pause: Option<LocalFuture>,
 }
 
 struct Receive {
@@ -75,10 +81,11 @@ struct Receive {
     /// The last batch was short: the queue is empty, and trying it would be a wasted call.
     drained: bool,
     spin: Rc<Spin>,
-    /// When the socket was last tried, by a core that spins.
+    /// When the socket was last tried, and when that was last asked for, by a core that spins.
     tried: Option<Instant>,
-    /// The executor is looking at its rings.
-    visit: Option<LocalFuture>,
+    polled: Option<Instant>,
+    /// A pause: the executor is looking at its rings, or a call failed.
+    pause: Option<LocalFuture>,
     /// Whoever waits for a datagram, asleep; woken to spin again.
     sleeper: Option<Waker>,
 }
@@ -133,23 +140,133 @@ impl CoreSocket {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let twin = socket2_04::Socket::from(socket.try_clone()?);
         let peek = Rc::new(glommio::net::UdpSocket::from(twin));
+        let segments = segments_max(mtu_max).min(SEGMENTS_MAX);
         Ok(Self {
+            segments_max: state.max_gso_segments().min(segments),
             socket,
             state,
-            send_segments_max: segments_max(mtu_max),
-            receive_segments_max: receive_segments_max(mtu_max),
-            send_blocked: AtomicBool::new(false),
-            receive: Local::new(RefCell::new(Receive {
+            memory: vec![0; BATCH_SIZE * MESSAGE_BYTES],
+            metas: [RecvMeta::default(); BATCH_SIZE],
+            receive: Receive {
                 peek,
                 readiness: None,
                 drained: false,
                 spin,
                 tried: None,
-                visit: None,
+                polled: None,
+                pause: None,
                 sleeper: None,
-            })),
+            },
+            pause: None,
         })
     }
+
+    pub(super) fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Whether the kernel sends datagrams whole or not at all, so that the path's datagram size
+    /// can be found out.
+    pub(super) fn keeps_datagrams_whole(&self) -> bool {
+        !self.state.may_fragment()
+    }
+
+    /// Datagrams that one call may send.
+    pub(super) fn segments_max(&self) -> usize {
+        self.segments_max
+    }
+
+    /// Sends datagrams, or says that the kernel has no room for them now. What can't be sent at all
+    /// is lost, as on any network.
+    pub(super) fn send(&mut self, transmit: &Transmit<'_>) -> Result<(), Full> {
+        let sent = match is_made_full() {
+            true => Err(io::ErrorKind::WouldBlock.into()),
+            false => self.state.send(UdpSockRef::from(&self.socket), transmit),
+        };
+        self.receive.has_sent();
+        match sent {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.pause = Some(sleep(SEND_BACK_OFF));
+                Err(Full)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "sending failed, and goes on");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Waits until the kernel may have room again.
+    pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(context));
+            self.pause = None;
+        }
+        Poll::Ready(())
+    }
+
+    /// Receives what is there at `now`, at least one message; their number.
+    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>, now: Instant) -> Poll<usize> {
+        let receive = &mut self.receive;
+        loop {
+            ready!(receive.poll_pause(context));
+            let is_asleep = receive.poll_readiness().is_pending();
+            if is_asleep && !receive.spin.is_on() {
+                return Poll::Pending;
+            }
+            if receive.may_try(now) {
+                let mut rooms = self.memory.chunks_mut(MESSAGE_BYTES).map(IoSliceMut::new);
+                let mut rooms: [IoSliceMut<'_>; BATCH_SIZE] =
+                    std::array::from_fn(|_| rooms.next().expect("as many rooms as messages"));
+                let socket = UdpSockRef::from(&self.socket);
+                match self.state.recv(socket, &mut rooms, &mut self.metas) {
+                    Ok(count) => {
+                        receive.drained = count < BATCH_SIZE;
+                        receive.spin.renew();
+                        return Poll::Ready(count);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => {
+                        tracing::debug!(%error, "receiving failed, and goes on");
+                        receive.pause = Some(sleep(FAILURE_BACK_OFF));
+                        continue;
+                    }
+                }
+            }
+            ready!(receive.wait(context, now, is_asleep));
+        }
+    }
+
+    /// A message that was received last.
+    pub(super) fn message(&self, at: usize) -> (&RecvMeta, &[u8]) {
+        let meta = &self.metas[at];
+        let begin = at * MESSAGE_BYTES;
+        (meta, &self.memory[begin..begin + meta.len])
+    }
+}
+
+/// The kernel has no room for a datagram.
+pub(super) struct Full;
+
+#[cfg(test)]
+thread_local! {
+    /// On a core of a test: every so many sends find no room, which loopback always has; 0 is none.
+    pub(crate) static FULL_EVERY: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    static SENDS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Whether a test wants this send to find no room.
+#[cfg(test)]
+fn is_made_full() -> bool {
+    let sends = SENDS.get() + 1;
+    SENDS.set(sends);
+    sends.is_multiple_of(FULL_EVERY.get())
+}
+
+#[cfg(not(test))]
+fn is_made_full() -> bool {
+    false
 }
 
 impl Receive {
@@ -163,11 +280,11 @@ impl Receive {
         }
     }
 
-    /// Waits for the end of a look at the rings.
-    fn poll_visit(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if let Some(visit) = &mut self.visit {
-            ready!(visit.as_mut().poll(context));
-            self.visit = None;
+    /// Waits for the end of a pause.
+    fn poll_pause(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(context));
+            self.pause = None;
         }
         Poll::Ready(())
     }
@@ -184,14 +301,14 @@ impl Receive {
     }
 
     /// Whether a datagram may be there.
-    fn may_try(&mut self) -> bool {
+    fn may_try(&mut self, now: Instant) -> bool {
         if self.drained {
             return false;
         }
         if self.spin.is_on() {
-            let now = Instant::now();
-            let is_soon = |tried| now.duration_since(tried) < LOOK_INTERVAL;
-            if self.tried.is_some_and(is_soon) {
+            let is_soon = |before, time| now.duration_since(before) < time;
+            let is_alone = self.polled.is_some_and(|at| is_soon(at, ALONE));
+            if !is_alone && self.tried.is_some_and(|at| is_soon(at, LOOK_INTERVAL)) {
                 return false;
             }
             self.tried = Some(now);
@@ -200,23 +317,22 @@ impl Receive {
     }
 
     /// No datagram is there: what to do until one is. Ready to be polled again at once.
-    fn wait(&mut self, context: &mut Context<'_>, is_asleep: bool) -> Poll<()> {
+    fn wait(&mut self, context: &mut Context<'_>, now: Instant, is_asleep: bool) -> Poll<()> {
         let wait = match self.spin.is_on() {
-            true => self.spin.wait(Instant::now()),
+            true => self.spin.wait(now),
             false => Wait::Sleep,
         };
         match wait {
             Wait::Spin => {
                 self.drained = false;
+                self.polled = Some(Instant::now());
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
             Wait::Visit => {
                 self.drained = false;
                 // A timer that is as good as due: the executor runs dry, looks, and goes on.
-                self.visit = Some(Box::pin(async {
-                    Timer::new(VISIT).await;
-                }));
+                self.pause = Some(sleep(VISIT));
             }
             Wait::Sleep => {
                 if self.spin.is_on() {
@@ -233,117 +349,16 @@ impl Receive {
     }
 }
 
-impl fmt::Debug for CoreSocket {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("CoreSocket")
-            .field("socket", &self.socket)
-            .finish_non_exhaustive()
-    }
-}
-
-impl AsyncUdpSocket for CoreSocket {
-    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Box::pin(SendPoller {
-            socket: self,
-            pause: Local::new(RefCell::new(None)),
-        })
-    }
-
-    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let sent = self.state.send(UdpSockRef::from(&self.socket), transmit);
-        if let Err(error) = &sent
-            && error.kind() == io::ErrorKind::WouldBlock
-        {
-            self.send_blocked.store(true, Ordering::Relaxed);
-        }
-        self.receive.get().borrow_mut().has_sent();
-        sent
-    }
-
-    fn poll_recv(
-        &self,
-        context: &mut Context<'_>,
-        buffers: &mut [IoSliceMut<'_>],
-        metas: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        let receive = &mut *self.receive.get().borrow_mut();
-        loop {
-            ready!(receive.poll_visit(context));
-            let is_asleep = receive.poll_readiness().is_pending();
-            if is_asleep && !receive.spin.is_on() {
-                return Poll::Pending;
-            }
-            if receive.may_try() {
-                match self
-                    .state
-                    .recv(UdpSockRef::from(&self.socket), buffers, metas)
-                {
-                    Ok(count) => {
-                        receive.drained = count < buffers.len();
-                        receive.spin.renew();
-                        return Poll::Ready(Ok(count));
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => return Poll::Ready(Err(error)),
-                }
-            }
-            ready!(receive.wait(context, is_asleep));
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
-    }
-
-    fn max_transmit_segments(&self) -> usize {
-        self.state.max_gso_segments().min(self.send_segments_max)
-    }
-
-    fn max_receive_segments(&self) -> usize {
-        self.state.gro_segments().min(self.receive_segments_max)
-    }
-
-    fn may_fragment(&self) -> bool {
-        self.state.may_fragment()
-    }
+fn sleep(time: Duration) -> LocalFuture {
+    Box::pin(async move {
+        Timer::new(time).await;
+    })
 }
 
 /// Completes when a datagram is there.
 async fn readable(socket: Rc<glommio::net::UdpSocket>) {
     if let Err(error) = socket.peek_from(&mut [0u8; 1]).await {
         tracing::debug!(%error, "waiting for a datagram failed");
-        Timer::new(PEEK_BACK_OFF).await;
-    }
-}
-
-struct SendPoller {
-    socket: Arc<CoreSocket>,
-    pause: Local<RefCell<Option<LocalFuture>>>,
-}
-
-impl fmt::Debug for SendPoller {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("SendPoller")
-    }
-}
-
-impl UdpPoller for SendPoller {
-    /// quinn asks before every send, so that the common case must cost nothing.
-    fn poll_writable(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let pause = &mut *self.pause.get().borrow_mut();
-        if !self.socket.send_blocked.load(Ordering::Relaxed) {
-            *pause = None;
-            return Poll::Ready(Ok(()));
-        }
-        let waiting = pause.get_or_insert_with(|| {
-            Box::pin(async {
-                Timer::new(SEND_BACK_OFF).await;
-            })
-        });
-        ready!(waiting.as_mut().poll(context));
-        *pause = None;
-        self.socket.send_blocked.store(false, Ordering::Relaxed);
-        Poll::Ready(Ok(()))
+        Timer::new(FAILURE_BACK_OFF).await;
     }
 }

@@ -6,11 +6,10 @@ use nova_e2e::home::Home;
 use nova_model::request::{Ack, AppendOpen, AppendOpened, OneShotAppend, Request, SessionAppend};
 use nova_model::{Code, EncodedBatch, Record, Refusal};
 use nova_proto::client::{AppendEvent, AppendLane, ControlEvent, ControlLane};
-use nova_quic::client::{ClientEndpoint, Connection};
+use nova_quic::client::{ClientEndpoint, Connection, RecvStream, SendStream};
 use nova_quic::error::{QuicError, ReadError};
 use nova_quic::params::ClientParams;
 use nova_quic::tls::ClientTls;
-use nova_quic::{RecvStream, SendStream};
 use std::path::Path;
 
 /// A connection without a client behind it.

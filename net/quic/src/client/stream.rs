@@ -1,4 +1,4 @@
-//! The two halves of a stream, the same types on both ends.
+//! The two halves of a stream on a client.
 //!
 //! # Invariants
 //! - Bytes are handed over, not copied: written chunks are kept until acknowledged, read chunks
@@ -9,8 +9,7 @@
 //!
 //! # Not here
 //! - Frames: `net/proto`.
-//! - Giving way to other tasks. A read or write that can go on at once does so without a pause;
-//!   the windows bound what is there, and a task of a core that loops over many yields itself.
+//! - Giving way to other tasks: a read or write that can go on at once does so without a pause.
 
 use bytes::Bytes;
 use quinn::VarInt;
@@ -24,7 +23,7 @@ pub struct SendStream {
 }
 
 impl SendStream {
-    pub(crate) fn new(stream: quinn::SendStream) -> Self {
+    pub(super) fn new(stream: quinn::SendStream) -> Self {
         Self { stream }
     }
 
@@ -74,7 +73,7 @@ pub struct RecvStream {
 }
 
 impl RecvStream {
-    pub(crate) fn new(stream: quinn::RecvStream) -> Self {
+    pub(super) fn new(stream: quinn::RecvStream) -> Self {
         Self { stream }
     }
 
