@@ -53,10 +53,12 @@ pub fn measure(options: &CompareOptions, program: &StarProgram) -> Result<Outcom
     let cpus = Cpus::choose();
     fs::create_dir_all(&options.data).map_err(BenchError::io("making the --data directory"))?;
     let mut machine = Machine::look(&options.data, cpus.there, cpus.star, cpus.client);
-    let needed = options.rounds() as u64 * options.pick(1024, 256) * MIB;
+    // What all systems together keep of a round; the first one is not counted but kept, too.
+    let needed = (options.rounds() as u64 + 1) * options.pick(4096, 1024) * MIB;
     let folder = Folder::make(&options.data, "compare", needed)?;
     let spin_us = SPIN_DEFAULT.as_micros() as u64;
-    let star = Star::start(program, &folder.data("star"), 1, spin_us)?;
+    let words = options.star_words();
+    let star = Star::start_with(program, &folder.data("star"), 1, spin_us, &words)?;
     let mut skipped = Vec::new();
     let mut running = Vec::new();
     for other in options.others() {
@@ -182,7 +184,8 @@ async fn compare(
     let client = Client::connect(star.client_config());
     let client = client.map_err(BenchError::client("connecting"))?;
     let nova = star::Nova::open(client).await?;
-    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let version = [&[env!("CARGO_PKG_VERSION")], &options.star_words()[..]].concat();
+    let version = version.join(" ");
     let mut seats = vec![Seat {
         system: Box::new(nova),
         row: Row::new(star::NAME, version, "always, encrypted"),

@@ -42,6 +42,9 @@ pub struct CompareOptions {
     /// Directory for the data of all, on the file system to be measured; emptied again afterwards.
     #[arg(long, value_name = "DIR", default_value = "target/nova-bench")]
     pub data: PathBuf,
+    /// What nova's star keeps in memory of the newest batches [default: that of a star]
+    #[arg(long, value_name = "SIZE")]
+    pub recent_bytes: Option<String>,
     /// Fewer rounds of less work: to see that everything runs.
     #[arg(long)]
     pub quick: bool,
@@ -55,6 +58,12 @@ impl CompareOptions {
     pub fn rounds(&self) -> usize {
         let default = if self.quick { 3 } else { 7 };
         self.rounds.map_or(default, |rounds| rounds as usize)
+    }
+
+    /// Further words for the command line of nova's star.
+    pub fn star_words(&self) -> Vec<&str> {
+        let recent = self.recent_bytes.as_deref();
+        recent.map_or(Vec::new(), |size| vec!["--recent-bytes", size])
     }
 
     /// The amount of the form that was asked for.

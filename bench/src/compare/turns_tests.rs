@@ -85,6 +85,7 @@ fn three(change: impl Fn(&mut Fake)) -> (Taken, Vec<String>) {
         }
     });
     let options = CompareOptions {
+        recent_bytes: None,
         others: Vec::new(),
         json: false,
         data: PathBuf::new(),
