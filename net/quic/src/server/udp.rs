@@ -45,7 +45,7 @@ const FAILURE_BACK_OFF: Duration = Duration::from_millis(1);
 /// Least time between two looks at the socket while others run in between.
 const LOOK_INTERVAL: Duration = Duration::from_micros(10);
 
-/// Two polls that are no farther apart had nobody else between them.
+/// A look that comes so soon behind the last one had nobody else between them.
 const ALONE: Duration = Duration::from_nanos(700);
 
 /// How long the executor is left alone so that it looks at its rings. A timer that is due when it
@@ -81,9 +81,9 @@ struct Receive {
     /// The last batch was short: the queue is empty, and trying it would be a wasted call.
     drained: bool,
     spin: Rc<Spin>,
-    /// When the socket was last tried, and when that was last asked for, by a core that spins.
+    /// When a core that spins last tried the socket, and when it was last done with looking.
     tried: Option<Instant>,
-    polled: Option<Instant>,
+    looked: Option<Instant>,
     /// A pause: the executor is looking at its rings, or a call failed.
     pause: Option<LocalFuture>,
     /// Whoever waits for a datagram, asleep; woken to spin again.
@@ -153,7 +153,7 @@ impl CoreSocket {
                 drained: false,
                 spin,
                 tried: None,
-                polled: None,
+                looked: None,
                 pause: None,
                 sleeper: None,
             },
@@ -307,7 +307,7 @@ impl Receive {
         }
         if self.spin.is_on() {
             let is_soon = |before, time| now.duration_since(before) < time;
-            let is_alone = self.polled.is_some_and(|at| is_soon(at, ALONE));
+            let is_alone = self.looked.is_some_and(|at| is_soon(at, ALONE));
             if !is_alone && self.tried.is_some_and(|at| is_soon(at, LOOK_INTERVAL)) {
                 return false;
             }
@@ -325,7 +325,7 @@ impl Receive {
         match wait {
             Wait::Spin => {
                 self.drained = false;
-                self.polled = Some(Instant::now());
+                self.looked = Some(Instant::now());
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
