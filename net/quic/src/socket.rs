@@ -1,7 +1,7 @@
 //! Settings of UDP sockets that both ends share.
 //!
 //! # Not here
-//! - Reading and writing datagrams: the runtime of each end.
+//! - Reading and writing datagrams: the socket of each end.
 
 use std::os::fd::AsFd;
 
