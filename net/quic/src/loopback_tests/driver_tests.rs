@@ -174,3 +174,34 @@ async fn ping_of(connection: &Connection) {
     }
     tokio::task::yield_now().await;
 }
+
+/// Connections of a wave, and waves: places of connections that are gone are taken again.
+const WAVE: usize = 16;
+const WAVES: usize = 12;
+
+/// The server's end of each is over only when its last word is, so it stops only if none is left.
+#[test]
+fn connections_come_and_go_and_leave_nothing() {
+    let certificates = Certificates::new();
+    let server = Server::start(&certificates.server, serve_echo);
+    on_tokio(async {
+        for _ in 0..WAVES {
+            let endpoint = endpoint(&certificates.client);
+            let mut connections = Vec::new();
+            for _ in 0..WAVE {
+                connections.push(endpoint.connect(server.address, "localhost").await.unwrap());
+            }
+            for (bytes, connection) in (64..).zip(&connections) {
+                ping_pong(connection, bytes, 3).await.unwrap();
+            }
+            // Half of them close on purpose, the others are dropped.
+            for connection in connections.drain(..).step_by(2) {
+                connection.close(1, "enough");
+            }
+            endpoint.wait_idle().await;
+        }
+    });
+    let stats = server.stop_gracefully().0;
+    let all = (WAVES * WAVE) as u64;
+    assert_eq!((stats.handshakes_done, stats.handshakes_failed), (all, 0));
+}
