@@ -33,7 +33,7 @@ use quinn_udp::RecvMeta;
 
 use super::{
     Shared,
-    link::Link,
+    link::{Link, join},
     udp::{CoreSocket, Full},
 };
 
@@ -91,9 +91,7 @@ impl State {
     }
 
     pub(super) fn wait(&mut self, context: &Context<'_>) {
-        if !self.waiting.iter().any(|w| w.will_wake(context.waker())) {
-            self.waiting.push(context.waker().clone());
-        }
+        join(&mut self.waiting, context);
     }
 
     pub(super) fn wake_waiting(&mut self) {

@@ -45,7 +45,7 @@ pub(super) struct LinkState {
     pub(super) readers: Wakers,
     pub(super) writers: Wakers,
     /// Who wants to know the end of a sending half.
-    pub(super) enders: HashMap<StreamId, Vec<Waker>, FxBuildHasher>,
+    enders: HashMap<StreamId, Vec<Waker>, FxBuildHasher>,
     /// Who waits for the handshake, a stream, or the end of the connection.
     others: Vec<Waker>,
 }
@@ -146,9 +146,13 @@ impl Link {
 
 impl LinkState {
     fn wait<T>(&mut self, context: &Context<'_>) -> Poll<T> {
-        if !self.others.iter().any(|o| o.will_wake(context.waker())) {
-            self.others.push(context.waker().clone());
-        }
+        join(&mut self.others, context);
+        Poll::Pending
+    }
+
+    /// Waits for the end of a sending half.
+    pub(super) fn wait_for_end<T>(&mut self, id: StreamId, context: &Context<'_>) -> Poll<T> {
+        join(self.enders.entry(id).or_default(), context);
         Poll::Pending
     }
 
@@ -194,6 +198,13 @@ impl LinkState {
 
     fn wake_others(&mut self) {
         self.others.drain(..).for_each(Waker::wake);
+    }
+}
+
+/// Adds a waiter, who may ask any number of times.
+pub(super) fn join(waiting: &mut Vec<Waker>, context: &Context<'_>) {
+    if !waiting.iter().any(|w| w.will_wake(context.waker())) {
+        waiting.push(context.waker().clone());
     }
 }
 

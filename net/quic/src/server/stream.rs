@@ -128,9 +128,7 @@ impl SendStream {
             if let Some(error) = &state.error {
                 return Poll::Ready(Err(error.clone().into()));
             }
-            let waker = context.waker().clone();
-            state.enders.entry(id).or_default().push(waker);
-            Poll::Pending
+            state.wait_for_end(id, context)
         })
     }
 
