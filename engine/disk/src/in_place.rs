@@ -14,6 +14,8 @@
 //!   millisecond or longer ago; blocking writes count as work, spinning does not;
 //! - the device was fast lately: the moving average of writes in place is low, and none took long.
 //!
+//! Answers that were given just before leave first, since nothing leaves a core that is blocked.
+//!
 //! A flush behind a write of the ring is short, and the ring would hand it to a worker. It is done
 //! in place also on a busy core, as long as flushes in place are fast.
 //!

@@ -118,3 +118,16 @@ fn a_hiccup_does_not_decide() {
     in_place.note_write(start, Duration::from_millis(4));
     assert!(in_place.permits_write(SMALL, start + HOUR));
 }
+
+/// An answer that a blocked core kept back would reach its producer a whole write late.
+#[test]
+fn answers_are_let_out_for_a_moment_and_not_for_longer() {
+    let (in_place, start) = fast();
+    assert!(!in_place.has_answers(start), "none was given yet");
+    in_place.note_answers(start);
+    assert!(in_place.has_answers(start));
+    assert!(in_place.has_answers(start + ANSWERS_LEAVE - Duration::from_nanos(1)));
+    assert!(!in_place.has_answers(start + ANSWERS_LEAVE));
+    in_place.note_answers(start + ANSWERS_LEAVE);
+    assert!(in_place.has_answers(start + ANSWERS_LEAVE));
+}
