@@ -164,7 +164,10 @@ fn feed(core: &Rc<Core>, cell: &LaneCell) {
         let Some(input) = input else { break };
         core.take_input(cell, input);
     }
-    cell.output.set();
+    let lane = cell.lane.borrow();
+    if lane.output_bytes() > 0 || lane.is_finished() {
+        cell.output.set();
+    }
 }
 
 async fn write_side(core: &Rc<Core>, cell: &LaneCell, send: &mut SendStream) {

@@ -208,6 +208,9 @@ impl RecvStream {
         context: &mut Context<'_>,
         chunks: &mut [Bytes],
     ) -> Poll<Result<Option<usize>, ReadError>> {
+        if self.waits(context) {
+            return Poll::Pending;
+        }
         let count = match self.end {
             Some(_) => 0,
             None => self.take(chunks)?,
@@ -226,6 +229,13 @@ impl RecvStream {
         }
         state.readers.insert(self.id, context.waker().clone());
         Poll::Pending
+    }
+
+    /// Whether the reader waits already and nothing has come since: its task has another reason.
+    fn waits(&self, context: &Context<'_>) -> bool {
+        let state = self.live.link.state.borrow();
+        let waker = state.readers.get(&self.id);
+        waker.is_some_and(|waker| waker.will_wake(context.waker()))
     }
 
     /// Takes chunks that are there, and notes the end.
