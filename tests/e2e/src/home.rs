@@ -37,6 +37,8 @@ pub struct Home {
     directory: TempDir,
     data: String,
     port: u16,
+    /// Where clients dial, if not at the star itself.
+    dialled: Option<u16>,
     cores: usize,
     flags: Vec<String>,
     wrapper: Vec<String>,
@@ -60,6 +62,7 @@ impl Home {
             directory: directory.expect("the scratch folder is writable"),
             data: "data".to_owned(),
             port: free_port(),
+            dialled: None,
             cores: 1,
             flags: Vec::new(),
             wrapper: Vec::new(),
@@ -131,6 +134,11 @@ impl Home {
         self.port
     }
 
+    /// Clients dial this port from now on: a hop on the way to the star's one core.
+    pub fn dial(&mut self, port: u16) {
+        self.dialled = Some(port);
+    }
+
     /// A home with a copy of the data directory as it is, and the same flags.
     pub fn copy(&self) -> Home {
         let mut other = Home::new(self.site).with_cores(self.cores);
@@ -177,10 +185,8 @@ impl Home {
 
     /// Where the star is and whom to trust.
     pub fn client_config(&self) -> ClientConfig {
-        ClientConfig::new(
-            format!("127.0.0.1:{}", self.port),
-            self.data().join("tls/ca.pem"),
-        )
+        let port = self.dialled.unwrap_or(self.port);
+        ClientConfig::new(format!("127.0.0.1:{port}"), self.data().join("tls/ca.pem"))
     }
 
     /// Starts a command of `nova` against this home's star.

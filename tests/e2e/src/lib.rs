@@ -7,6 +7,7 @@
 //!        +- cli   any other command of `nova` against the star
 //!   history       what clients asked and were told, as lines
 //!    +- checker   whether those lines keep the contract
+//!   network       a hop between clients and a star that treats datagrams badly
 //!   segments      looking into a stopped star's files, and damaging them
 //!   small_disk    a file system of its own for a home, which can be filled
 //! ```
@@ -18,10 +19,12 @@
 //! # Not here
 //! - The tests: `tests/star`.
 
+pub mod chance;
 pub mod checker;
 pub mod history;
 pub mod home;
 pub mod http;
+pub mod network;
 pub mod process;
 pub mod segments;
 pub mod small_disk;

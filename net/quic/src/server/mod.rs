@@ -327,7 +327,6 @@ fn endpoint_config(core: u8, tls: &ServerTls, params: &ServerParams) -> Endpoint
 fn server_config(tls: &ServerTls, params: &ServerParams) -> ServerConfig {
     let mut config = ServerConfig::with_crypto(tls.crypto());
     config.transport_config(Arc::new(params.transport_config()));
-    config.migration(false);
     config.max_incoming(params.handshakes_max as usize);
     config.incoming_buffer_size_total(params.handshake_buffer_bytes);
     config.incoming_buffer_size(

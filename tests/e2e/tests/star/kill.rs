@@ -7,8 +7,9 @@
 //! `NOVA_E2E_KILLS=2000 cargo test -p nova-e2e kill:: -- --nocapture`. A run prints its seed;
 //! `NOVA_E2E_SEED` sets it (the seed decides when the star is killed, not how threads interleave).
 
-use crate::load::{Chance, Load, Run, setting};
+use crate::load::{Load, Run, setting};
 use crate::{SITE, in_time};
+use nova_e2e::chance::Chance;
 use nova_e2e::history::Event;
 use nova_e2e::home::{Home, Star};
 

@@ -400,19 +400,6 @@ fn read_event(stream: &StreamName, reader: &str, sequence: u64, body: &[u8]) -> 
     }
 }
 
-/// Numbers that follow from a seed (splitmix64).
-pub struct Chance(pub u64);
-
-impl Chance {
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-}
-
 pub fn setting(name: &str, default: u64) -> u64 {
     let said = std::env::var(name).ok();
     said.map_or(default, |text| {

@@ -27,6 +27,7 @@ mod leadership;
 mod load;
 mod many_streams;
 mod moves;
+mod network;
 mod operate;
 mod pipelines;
 mod policy;

@@ -11,9 +11,10 @@
 //! -- --nocapture`. `NOVA_E2E_SEED` sets the seed, which decides what is done and not how threads
 //! interleave.
 
-use crate::load::{Chance, Load, Run, setting};
+use crate::load::{Load, Run, setting};
 use crate::{SITE, in_time};
 use nova_client::*;
+use nova_e2e::chance::Chance;
 use nova_e2e::history::Event;
 use nova_e2e::home::{Home, Star};
 use std::sync::Arc;
