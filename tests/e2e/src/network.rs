@@ -91,6 +91,8 @@ pub struct Counts {
     pub cut_to_clients: u64,
     /// Packets with which clients begin a connection (RFC 9000, section 17.2.2), as they came in.
     pub initials: u64,
+    /// How often all clients got new addresses.
+    pub rebinds: u64,
 }
 
 /// What the test decides.
@@ -133,7 +135,6 @@ impl Hop {
             last_out: [0; 2],
             chance: Chance(seed),
             counts: Counts::default(),
-            rebinds: 0,
         };
         let theirs = Arc::clone(&orders);
         let thread = std::thread::spawn(move || forwarder.run(&theirs, &tell));
@@ -160,9 +161,14 @@ impl Hop {
         self.orders.lock().expect("no panic").cut = cut;
     }
 
-    /// All clients have new addresses, as the star sees them.
-    pub fn rebind(&self) {
-        self.orders.lock().expect("no panic").rebinds += 1;
+    /// All clients have new addresses, as the star sees them; the old ones reach nobody any more.
+    pub async fn rebind(&self) {
+        let rebinds = {
+            let mut orders = self.orders.lock().expect("no panic");
+            orders.rebinds += 1;
+            orders.rebinds
+        };
+        self.until(|counts| counts.rebinds >= rebinds).await;
     }
 
     /// What has happened so far.
@@ -218,7 +224,6 @@ struct Forwarder {
     last_out: [u64; 2],
     chance: Chance,
     counts: Counts,
-    rebinds: u64,
 }
 
 impl Forwarder {
@@ -230,8 +235,8 @@ impl Forwarder {
                 if orders.is_over {
                     return;
                 }
-                if self.rebinds != orders.rebinds {
-                    self.rebinds = orders.rebinds;
+                if self.counts.rebinds != orders.rebinds {
+                    self.counts.rebinds = orders.rebinds;
                     self.clients.clear();
                 }
                 (orders.weather.clone(), orders.cut)
