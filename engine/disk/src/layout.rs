@@ -146,7 +146,8 @@ fn parse_stem(stem: &str) -> Option<(SegmentNumber, Generation)> {
             (number, u16::try_from(generation).ok().filter(|g| *g > 0)?)
         }
     };
-    let number = digits(number, SEGMENT_DIGITS)?;
+    // There is no number behind the last one, so no segment has it.
+    let number = digits(number, SEGMENT_DIGITS).filter(|number| *number < u64::MAX)?;
     Some((SegmentNumber(number), Generation(generation)))
 }
 

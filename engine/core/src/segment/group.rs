@@ -142,7 +142,10 @@ impl GroupHeader {
                 "entry count",
                 (1..=GROUP_ENTRIES_MAX).contains(&(header.entries as usize)),
             ),
-            ("group number", header.number > header.durable_through),
+            (
+                "group number",
+                header.number > header.durable_through && header.number.0 < u64::MAX,
+            ),
         ];
         match bounds.into_iter().find(|(_, holds)| !holds) {
             Some((field, _)) => Err(GroupDamage::Field(field)),

@@ -97,6 +97,10 @@ fn an_impossible_length_or_count_is_refused_before_it_is_used() {
     );
     assert_eq!(field(20, 128), GroupDamage::Field("length"));
     assert_eq!(field(24, 0), GroupDamage::Field("entry count"));
+    let mut last_of_all = joined(&group).to_vec();
+    last_of_all[72..80].fill(0xff);
+    let damage = decode_group(&Bytes::from(last_of_all), &context(5).segment);
+    assert_eq!(damage.err(), Some(GroupDamage::Field("group number")));
     assert_eq!(field(24, u32::MAX), GroupDamage::Field("entry count"));
     assert!(matches!(
         field(16, 2),

@@ -17,7 +17,7 @@ use super::layout::{FieldReader, FieldWriter, SEGMENT_ID_BYTES, features_of};
 use super::{FEATURES_KNOWN, FORMAT_VERSION, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC};
 use bytes::Bytes;
 use nova_model::limits::{BLOCK_BYTES, SEGMENT_BYTES_MAX};
-use nova_model::{Checksum, Generation, GroupNumber, SegmentId};
+use nova_model::{Checksum, Generation, GroupNumber, SegmentId, SegmentNumber};
 
 /// The last segment before this one that has groups, and where it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -242,6 +242,9 @@ fn decode_fields(mut fields: FieldReader<'_>) -> Result<SegmentHeader, HeaderDam
         return Err(HeaderDamage::Field("file length"));
     }
     let id = fields.segment_id();
+    if !is_number(id.number) {
+        return Err(HeaderDamage::Field("number"));
+    }
     let before = Predecessor {
         id: fields.segment_id(),
         length: fields.u64(),
@@ -295,7 +298,13 @@ fn is_plausible(before: &Predecessor) -> bool {
     before.length.is_multiple_of(block)
         && before.length > block
         && before.length <= SEGMENT_BYTES_MAX
-        && before.last_group > GroupNumber(0)
+        && is_number(before.id.number)
+        && (1..u64::MAX).contains(&before.last_group.0)
+}
+
+/// Whether a segment can have this number: it has one behind it.
+fn is_number(number: SegmentNumber) -> bool {
+    (1..u64::MAX).contains(&number.0)
 }
 
 #[cfg(test)]

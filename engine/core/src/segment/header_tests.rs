@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::segment::samples::id;
-use nova_model::SegmentNumber;
 
 fn header(closed: bool, predecessor: Option<Predecessor>) -> SegmentHeader {
     SegmentHeader {
@@ -58,6 +57,26 @@ fn before() -> Predecessor {
         length: 40_960,
         last_group: GroupNumber(981),
         last_checksum: Checksum(0xdead_beef),
+    }
+}
+
+/// There is no number behind the last one, so nothing has it: no code that counts on overflows.
+#[test]
+fn the_last_number_of_all_is_refused() {
+    for number in [0, u64::MAX] {
+        let mut own = header(false, None);
+        own.id.number = SegmentNumber(number);
+        let damage = HeaderDamage::Field("number");
+        assert_eq!(SegmentHeader::decode(&own.encode()), Err(damage));
+        let mut earlier = before();
+        earlier.id.number = SegmentNumber(number);
+        let mut group = before();
+        group.last_group = GroupNumber(number);
+        for predecessor in [earlier, group] {
+            let block = header(false, Some(predecessor)).encode();
+            let damage = HeaderDamage::Field("predecessor");
+            assert_eq!(SegmentHeader::decode(&block), Err(damage));
+        }
     }
 }
 

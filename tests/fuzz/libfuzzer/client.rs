@@ -1,0 +1,6 @@
+//! `cargo fuzz run client`: see the crate's target of that name.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    nova_fuzz::targets::client(data);
+});
