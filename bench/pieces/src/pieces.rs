@@ -267,6 +267,7 @@ fn scan() -> Piece {
         run: Box::new(move || {
             let mut disk = MemoryDisk {
                 bytes: segment.bytes.clone(),
+                id: samples::segment_id(),
             };
             let found = recover(&mut disk, LOG, STAR, RecoveryOptions::default());
             assert_eq!(found.expect("whole").end, segment.end);

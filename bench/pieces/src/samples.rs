@@ -174,18 +174,20 @@ pub fn index(number: SegmentNumber, streams: Range<u128>) -> SealedIndex {
     SealedIndex::open(file, Arc::new(index.seal(&end))).expect("just sealed")
 }
 
-/// A log of one segment, in memory.
+/// A log of one segment and no index, in memory.
 pub struct MemoryDisk {
     /// The segment's bytes.
     pub bytes: Bytes,
+    /// Its id.
+    pub id: SegmentId,
 }
 
 impl BootDisk for MemoryDisk {
     fn list(&mut self, _log: LogId) -> Result<LogListing, DiskError> {
         Ok(LogListing {
             segments: vec![ListedSegment {
-                number: NUMBER,
-                generation: Generation(0),
+                number: self.id.number,
+                generation: self.id.generation,
                 size: self.bytes.len() as u64,
             }],
             indexes: Vec::new(),

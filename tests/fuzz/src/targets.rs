@@ -6,7 +6,7 @@
 use crate::repair;
 use crate::samples::CHOICES;
 use bytes::Bytes;
-use nova_core::disk::{BootDisk, DiskError, ListedSegment, LogListing, Mapped, SegmentFile};
+use nova_core::disk::SegmentFile;
 use nova_core::index::{NameHash, SealedIndex};
 use nova_core::recovery::{RecoveryOptions, recover};
 use nova_core::segment::{SegmentHeader, decode_group};
@@ -15,9 +15,11 @@ use nova_model::request::{
     Request, ServerTimes, SessionAppend,
 };
 use nova_model::{
-    Code, Conditions, EncodedBatch, Epoch, Generation, LogId, Position, Record, Refusal, SegmentId,
+    Code, Conditions, EncodedBatch, Epoch, LogId, Position, Record, Refusal, SegmentId,
     SegmentNumber, SequenceNumber, StreamId, StreamName, Timestamp,
 };
+use nova_pieces::samples::MemoryDisk;
+use nova_proto::ProtocolError;
 use nova_proto::client::{AppendEvent, AppendLane, ControlLane, ReadEvent, ReadLane};
 use nova_proto::server::{Input, Lane};
 use std::sync::Arc;
@@ -156,39 +158,29 @@ pub fn client(data: &[u8]) -> Depth {
 
 fn append_lane(pieces: &[Bytes]) -> Depth {
     let mut lane = AppendLane::new(append_open());
-    let mut depth = Depth::Refused;
-    for piece in pieces {
-        if lane.handle_bytes(piece.clone()).is_err() {
-            return depth;
-        }
-        while let Some(event) = lane.poll_event() {
-            depth = Depth::Accepted;
-            if let AppendEvent::Opened(_) = event {
-                for _ in 0..lane.window_free() {
-                    lane.send(SessionAppend::default(), &batch());
-                }
+    let depth = feed(&mut lane, pieces, AppendLane::handle_bytes, |lane| {
+        while lane.poll_output().is_some() {}
+        let event = lane.poll_event()?;
+        if let AppendEvent::Opened(_) = event {
+            for _ in 0..lane.window_free() {
+                lane.send(SessionAppend::default(), &batch());
             }
         }
-        while lane.poll_output().is_some() {}
-    }
+        Some(())
+    });
     whole_if(lane.handle_end().is_ok(), depth)
 }
 
 fn read_lane(pieces: &[Bytes]) -> Depth {
     let mut lane = ReadLane::new(read_open());
-    let mut depth = Depth::Refused;
-    for piece in pieces {
-        if lane.handle_bytes(piece.clone()).is_err() {
-            return depth;
-        }
-        while let Some(event) = lane.poll_event() {
-            depth = Depth::Accepted;
-            if let ReadEvent::Batch(stored) = event {
-                assert_eq!(stored.to_records().len(), stored.batch.records() as usize);
-            }
-        }
+    let depth = feed(&mut lane, pieces, ReadLane::handle_bytes, |lane| {
         while lane.poll_output().is_some() {}
-    }
+        let event = lane.poll_event()?;
+        if let ReadEvent::Batch(stored) = event {
+            assert_eq!(stored.to_records().len(), stored.batch.records() as usize);
+        }
+        Some(())
+    });
     whole_if(lane.handle_end().is_ok(), depth)
 }
 
@@ -201,16 +193,29 @@ fn control_lane(pieces: &[Bytes]) -> Depth {
         lane.append_once(&one_shot(), &batch());
     }
     while lane.poll_output().is_some() {}
+    let depth = feed(&mut lane, pieces, ControlLane::handle_bytes, |lane| {
+        lane.poll_event().map(drop)
+    });
+    whole_if(lane.handle_end().is_ok(), depth)
+}
+
+/// Feeds a client's lane, and takes its events behind each piece.
+fn feed<L>(
+    lane: &mut L,
+    pieces: &[Bytes],
+    take: impl Fn(&mut L, Bytes) -> Result<(), ProtocolError>,
+    next: impl Fn(&mut L) -> Option<()>,
+) -> Depth {
     let mut depth = Depth::Refused;
     for piece in pieces {
-        if lane.handle_bytes(piece.clone()).is_err() {
+        if take(lane, piece.clone()).is_err() {
             return depth;
         }
-        while lane.poll_event().is_some() {
+        while next(lane).is_some() {
             depth = Depth::Accepted;
         }
     }
-    whole_if(lane.handle_end().is_ok(), depth)
+    depth
 }
 
 fn whole_if(is_whole: bool, depth: Depth) -> Depth {
@@ -242,7 +247,7 @@ pub fn segment(data: &[u8]) -> Depth {
 }
 
 fn recovered(bytes: &Bytes, id: &SegmentId, allow_corrupt: bool) -> Depth {
-    let mut disk = OneSegment {
+    let mut disk = MemoryDisk {
         bytes: bytes.clone(),
         id: *id,
     };
@@ -328,59 +333,6 @@ fn ask(index: &SealedIndex) -> Option<()> {
         }
     }
     Some(())
-}
-
-/// A log of one segment and no index, in memory.
-struct OneSegment {
-    bytes: Bytes,
-    id: SegmentId,
-}
-
-impl BootDisk for OneSegment {
-    fn list(&mut self, _log: LogId) -> Result<LogListing, DiskError> {
-        Ok(LogListing {
-            segments: vec![ListedSegment {
-                number: self.id.number,
-                generation: self.id.generation,
-                size: self.bytes.len() as u64,
-            }],
-            indexes: Vec::new(),
-        })
-    }
-
-    fn choose(&mut self, _file: SegmentFile, _of: Generation) -> Result<(), DiskError> {
-        Ok(())
-    }
-
-    fn lock(&mut self, _file: SegmentFile) -> Result<(), DiskError> {
-        Ok(())
-    }
-
-    fn read(&mut self, _file: SegmentFile, offset: u64, length: usize) -> Result<Bytes, DiskError> {
-        let start = self.bytes.len().min(offset as usize);
-        let end = self.bytes.len().min(start + length);
-        Ok(self.bytes.slice(start..end))
-    }
-
-    fn map_index(&mut self, _file: SegmentFile) -> Result<Mapped, DiskError> {
-        Ok(Arc::new(Bytes::new()))
-    }
-
-    fn store_index(&mut self, _file: SegmentFile, bytes: Bytes) -> Result<Mapped, DiskError> {
-        Ok(Arc::new(bytes))
-    }
-
-    fn create_closed(&mut self, _file: SegmentFile, _header: Bytes) -> Result<(), DiskError> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _file: SegmentFile, _length: u64) -> Result<(), DiskError> {
-        Ok(())
-    }
-
-    fn recycle(&mut self, _file: SegmentFile) -> Result<(), DiskError> {
-        Ok(())
-    }
 }
 
 fn stream_name() -> StreamName {
