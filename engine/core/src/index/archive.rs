@@ -331,7 +331,8 @@ impl Trailer {
         };
         let is_whole =
             |length: u64| length.is_multiple_of(BLOCK_BYTES as u64) && length <= SEGMENT_BYTES_MAX;
-        if !is_whole(end.length) || !is_whole(length) {
+        let is_last_of_all = end.last_group.0 == u64::MAX;
+        if !is_whole(end.length) || !is_whole(length) || is_last_of_all {
             return Err(IndexDamage::Trailer);
         }
         Ok(Trailer {

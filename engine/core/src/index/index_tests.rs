@@ -147,13 +147,19 @@ fn every_flipped_bit_is_noticed_at_the_latest_when_it_is_looked_at() {
 }
 
 #[test]
-fn an_index_belongs_to_its_file() {
+fn an_index_of_another_file_or_cut_or_forged_is_refused() {
     let image = image_of(&[one_of_each()]);
     let bytes = image.index.seal(&image.end);
     let other = SealedIndex::open(file(2), mapped(bytes.clone()));
     assert_eq!(other.err(), Some(IndexDamage::OtherSegment(id(1, 1))));
     let short = SealedIndex::open(file(1), mapped(bytes.slice(..100)));
     assert_eq!(short.err(), Some(IndexDamage::Short(100)));
+    let last_of_all = LogEnd {
+        last_group: GroupNumber(u64::MAX),
+        ..image.end
+    };
+    let forged = SealedIndex::open(file(1), Arc::new(image.index.seal(&last_of_all)));
+    assert_eq!(forged.err(), Some(IndexDamage::Trailer));
     let opened = SealedIndex::open(file(1), mapped(bytes)).expect("its own");
     assert_eq!(opened.end(), image.end);
 }

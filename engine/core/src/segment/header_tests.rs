@@ -60,7 +60,7 @@ fn before() -> Predecessor {
     }
 }
 
-/// There is no number behind the last one, so nothing has it: no code that counts on overflows.
+/// There is no number behind the last one: a start that counted on from it would overflow.
 #[test]
 fn the_last_number_of_all_is_refused() {
     for number in [0, u64::MAX] {
