@@ -157,7 +157,7 @@ fn other_versions_kinds_and_flags_are_refused() {
     );
 }
 
-/// What is held never exceeds twice what arrived, or the first piece, or the part itself.
+/// What is held is the first piece until as much has arrived, and then never more than the part.
 #[test]
 fn memory_grows_with_what_arrives() {
     let frame = append_frame(&session_append(), &raw(&batch_of(1_000_000)));

@@ -75,7 +75,7 @@ pub struct Cut {
 pub struct Counts {
     /// Came out.
     pub passed: u64,
-    /// Lost by chance, or for want of room.
+    /// Lost by chance, for want of room, or with an address.
     pub lost: u64,
     /// Came out twice.
     pub doubled: u64,
@@ -340,16 +340,16 @@ impl Forwarder {
             self.counts.overtaken += u64::from(held.number < *last);
             *last = held.number.max(*last);
             let sent = match held.way {
-                Way::ToClient => self.front.send_to(&held.bytes, held.client),
-                Way::ToStar => match self.clients.get(&held.client) {
-                    Some(back) => back.send(&held.bytes),
-                    None => continue,
-                },
+                Way::ToClient => Some(self.front.send_to(&held.bytes, held.client)),
+                Way::ToStar => {
+                    let back = self.clients.get(&held.client);
+                    back.map(|back| back.send(&held.bytes))
+                }
             };
-            // A full socket, or a star that is down: lost.
+            // A full socket, a star that is down, or an address that is no more: lost.
             match sent {
-                Ok(_) => self.counts.passed += 1,
-                Err(_) => self.counts.lost += 1,
+                Some(Ok(_)) => self.counts.passed += 1,
+                Some(Err(_)) | None => self.counts.lost += 1,
             }
         }
     }

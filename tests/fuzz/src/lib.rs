@@ -1,4 +1,5 @@
-//! Bytes from outside against everything that decodes them: no panic, no memory ahead of what came.
+//! Bytes from outside against everything that decodes them: no panic, and no memory for what did
+//! not come.
 //!
 //! ```text
 //!   samples --> mutate --> repair checksums --> target     the short form, a test

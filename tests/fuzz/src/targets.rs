@@ -10,6 +10,7 @@ use nova_core::disk::SegmentFile;
 use nova_core::index::{NameHash, SealedIndex};
 use nova_core::recovery::{RecoveryOptions, recover};
 use nova_core::segment::{SegmentHeader, decode_group};
+use nova_model::limits::{BATCH_ENCODED_BYTES_MAX, REQUEST_FRAME_BYTES_MAX};
 use nova_model::request::{
     Ack, AppendOpen, AppendOpened, OneShotAppend, ReadLimits, ReadOpen, ReadOpened, ReadStart,
     Request, ServerTimes, SessionAppend,
@@ -24,8 +25,8 @@ use nova_proto::client::{AppendEvent, AppendLane, ControlLane, ReadEvent, ReadLa
 use nova_proto::server::{Input, Lane};
 use std::sync::Arc;
 
-/// A frame's buffer may be ahead of what has come of it by as much again, or by this.
-const AHEAD_MAX: usize = 64 * 1024;
+/// What a lane may hold for a part of a frame of which no more has come.
+const PART_BYTES_FIRST: usize = 64 * 1024;
 
 /// How far an input got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,10 +100,12 @@ pub fn star(data: &[u8]) -> Depth {
         if lane.handle_bytes(piece).is_err() {
             return depth;
         }
-        assert!(
-            lane.input_bytes() <= 2 * received + AHEAD_MAX,
-            "memory ahead of what came"
-        );
+        let most = match received <= PART_BYTES_FIRST {
+            // A head that is there, and the first piece of the batch behind it.
+            true => received + PART_BYTES_FIRST,
+            false => REQUEST_FRAME_BYTES_MAX + BATCH_ENCODED_BYTES_MAX,
+        };
+        assert!(lane.input_bytes() <= most, "memory for what did not come");
         while let Some(input) = lane.poll_input() {
             depth = Depth::Accepted;
             answer(&mut lane, input, choices.next());
