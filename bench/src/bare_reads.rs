@@ -8,7 +8,7 @@
 use crate::cpus::apart;
 use crate::error::BenchError;
 use crate::series::megabytes_per_second;
-use memmap2::MmapMut;
+use nova_disk::HugePages;
 use nova_model::limits::READ_CHUNK_BYTES;
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
@@ -59,10 +59,11 @@ fn fill(path: &Path, pieces: u64) -> io::Result<()> {
     let file = options
         .custom_flags(flags.bits().cast_signed())
         .open(path)?;
-    let mut buffer = MmapMut::map_anon(READ_CHUNK_BYTES)?;
+    let mut pages = HugePages::map(READ_CHUNK_BYTES)?;
+    let buffer = &mut pages[..READ_CHUNK_BYTES];
     buffer.fill(7);
     for piece in 0..pieces {
-        file.write_all_at(&buffer, piece * READ_CHUNK_BYTES as u64)?;
+        file.write_all_at(buffer, piece * READ_CHUNK_BYTES as u64)?;
     }
     Ok(())
 }
@@ -100,15 +101,16 @@ fn read_pieces(
 ) -> io::Result<u64> {
     // Where the system refuses, the scheduler decides: slower, not wrong.
     let _held = core_affinity::set_for_current(core_affinity::CoreId { id: cpu });
-    // Pages are aligned as O_DIRECT wants it.
-    let mut buffer = MmapMut::map_anon(READ_CHUNK_BYTES)?;
+    // The star's buffers are in such pages as well. They are aligned as O_DIRECT wants it.
+    let mut pages = HugePages::map(READ_CHUNK_BYTES)?;
+    let buffer = &mut pages[..READ_CHUNK_BYTES];
     let mut read = 0;
     while Instant::now() < until {
         let piece = next.fetch_add(1, Ordering::Relaxed);
         if piece >= pieces {
             break;
         }
-        file.read_exact_at(&mut buffer, piece * READ_CHUNK_BYTES as u64)?;
+        file.read_exact_at(buffer, piece * READ_CHUNK_BYTES as u64)?;
         read += 1;
     }
     Ok(read)

@@ -7,7 +7,7 @@
 use crate::cpus::apart;
 use crate::error::BenchError;
 use crate::series::Times;
-use memmap2::MmapMut;
+use nova_disk::HugePages;
 use nova_model::limits::BLOCK_BYTES;
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
@@ -56,8 +56,9 @@ fn write_round(path: &Path, bytes: usize, count: usize) -> io::Result<Times> {
         .truncate(true)
         .custom_flags(flags.bits().cast_signed())
         .open(path)?;
-    // Pages are aligned as O_DIRECT wants it.
-    let mut buffer = MmapMut::map_anon(bytes)?;
+    // The star's buffers are in such pages as well. They are aligned as O_DIRECT wants it.
+    let mut pages = HugePages::map(bytes)?;
+    let buffer = &mut pages[..bytes];
     buffer.fill(7);
     let places = (SPACE_BYTES / bytes).max(4);
     let at = |number: usize| (number % places * bytes) as u64;
@@ -69,16 +70,16 @@ fn write_round(path: &Path, bytes: usize, count: usize) -> io::Result<Times> {
         if begun > until {
             break;
         }
-        file.write_all_at(&buffer, at(number))?;
+        file.write_all_at(buffer, at(number))?;
         times.record(begun.elapsed());
     }
     Ok(times)
 }
 
 fn fill(file: &File, bytes: usize) -> io::Result<()> {
-    let buffer = MmapMut::map_anon(FILL_BYTES)?;
+    let pages = HugePages::map(FILL_BYTES)?;
     for offset in (0..bytes).step_by(FILL_BYTES) {
-        file.write_all_at(&buffer, offset as u64)?;
+        file.write_all_at(&pages[..FILL_BYTES], offset as u64)?;
     }
     Ok(())
 }

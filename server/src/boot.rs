@@ -33,7 +33,8 @@ use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement};
 use nova_core::recovery::{RecoveredLog, RecoveryOptions, reconcile, recover};
 use nova_core::{ShardConfig, ShardStart, StarIndexes};
 use nova_disk::{
-    DataDirectory, DriverConfig, FileBootDisk, FileRegistry, Layout, probe, raise_incarnation,
+    DEVICE_MEMORY_BYTES, DataDirectory, DriverConfig, FileBootDisk, FileRegistry, Layout, probe,
+    raise_incarnation,
 };
 use nova_model::limits::STAR_CORES_MAX;
 use nova_model::names::BucketName;
@@ -353,6 +354,7 @@ impl Cores {
             };
             let thread = LocalExecutorBuilder::new(Placement::Fixed(cpu))
                 .name(&core.to_string())
+                .io_memory(DEVICE_MEMORY_BYTES)
                 .spawn(move || core::live(seed))
                 .map_err(|error| ServeError::Thread {
                     core,

@@ -15,6 +15,7 @@ mod shutdown;
 
 /// The allocator of every program that a star runs in. glibc's gives the top of a thread's arena
 /// back to the system and takes it again with each append (one `mprotect` and its page faults).
-/// It asks for huge pages, and they are kept: reads of the disk go into them a third faster.
+/// Only what the device reads and writes is in huge pages.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: nova_disk::DeviceMemory<mimalloc::MiMalloc> =
+    nova_disk::DeviceMemory(mimalloc::MiMalloc);

@@ -16,11 +16,11 @@
 //! - Commits, groups, sessions: the benchmark measures those through the whole star.
 
 use crate::{
-    Completions, DataDirectory, DirectoryError, Driver, DriverConfig, FileBootDisk, SyncMode,
+    Completions, DEVICE_MEMORY_BYTES, DataDirectory, DirectoryError, Driver, DriverConfig,
+    FileBootDisk, HugePages, SyncMode,
 };
 use bytes::Bytes;
 use glommio::{LocalExecutorBuilder, Placement};
-use memmap2::MmapMut;
 use nova_core::disk::{BootDisk, DiskError, DiskOp, DiskResult, OpToken, SegmentFile};
 use nova_model::limits::{BLOCK_BYTES, ZERO_CHUNK_BYTES};
 use nova_model::{LogId, SegmentNumber};
@@ -150,6 +150,7 @@ fn measure_in(directory: &DataDirectory, plan: &Plan) -> Result<Baseline, Baseli
     FileBootDisk::new(directory.layout().clone()).list(SEGMENT.log)?;
     let placement = plan.cpu.map_or(Placement::Unbound, Placement::Fixed);
     let executor = LocalExecutorBuilder::new(placement)
+        .io_memory(DEVICE_MEMORY_BYTES)
         .make()
         .map_err(io::Error::from)?;
     executor.run(async {
@@ -258,7 +259,7 @@ impl DriverTarget {
 struct BlockingTarget {
     file: File,
     sync: SyncMode,
-    content: MmapMut,
+    content: HugePages,
 }
 
 impl BlockingTarget {
@@ -273,8 +274,7 @@ impl BlockingTarget {
             .custom_flags(flags.bits() as i32)
             .open(path)?;
         fallocate(&file, FallocateFlags::empty(), 0, SPACE_BYTES)?;
-        // An anonymous mapping begins at a page, which direct I/O needs.
-        let mut content = MmapMut::map_anon(LARGE_BYTES)?;
+        let mut content = HugePages::map(LARGE_BYTES)?;
         content.fill(0x5A);
         let target = BlockingTarget {
             file,

@@ -22,6 +22,7 @@
 pub mod baseline;
 mod boot;
 mod completions;
+mod device_memory;
 mod directory;
 mod driver;
 mod durable;
@@ -45,6 +46,7 @@ mod write_through;
 
 pub use boot::FileBootDisk;
 pub use completions::Completions;
+pub use device_memory::{DEVICE_MEMORY_BYTES, DeviceMemory, HugePages};
 pub use directory::{DataDirectory, DirectoryError};
 pub use driver::{Driver, DriverConfig, READ_BYTES_MAX, READ_HANDLES_DEFAULT, SyncMode};
 pub use identity::{FORMAT_VERSION, Identity};

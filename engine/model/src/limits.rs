@@ -104,8 +104,9 @@ pub const SEGMENT_BYTES_MIN: u64 = 16 * MIB as u64;
 pub const SEGMENT_BYTES_MAX: u64 = 2048 * MIB as u64;
 /// Bytes of zeros written by one background operation.
 pub const ZERO_CHUNK_BYTES: usize = MIB;
-/// How far zeros run ahead of the append position.
-pub const ZERO_AHEAD_BYTES: u64 = 16 * MIB as u64;
+/// How far zeros run ahead of the append position. Appends at the speed of the disk overtake them,
+/// and what is missing then is written when they end, beside a reader who comes right behind.
+pub const ZERO_AHEAD_BYTES: u64 = 4 * MIB as u64;
 /// Bytes of one stream between two places that the index remembers.
 pub const INDEX_RUN_BYTES: u64 = 64 * KIB as u64;
 /// A log distance without the stream that ends a run of the index.
@@ -171,9 +172,10 @@ pub const READ_CHUNK_BYTES: usize = MIB;
 /// Bytes of one core that are read for readers who have others at hand still. It holds a few of the
 /// largest groups.
 pub const READ_AHEAD_BYTES_MAX: usize = 16 * MIB;
-/// The same for one reader. The disk has the next read at hand when it is done with one, however
-/// late the core looks.
-pub const READER_AHEAD_BYTES_MAX: usize = 4 * MIB;
+/// The same for one reader, what is being handed out included: with one of the usual large groups
+/// in that state, the disk has the next read at hand when it is done with another, however late the
+/// core looks.
+pub const READER_AHEAD_BYTES_MAX: usize = 8 * MIB;
 /// Payload bytes handed to a reader for one credit, though one batch may exceed it.
 pub const READER_CREDIT_BYTES: usize = 256 * KIB;
 /// Open readers of one core.
