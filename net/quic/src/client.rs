@@ -1,63 +1,94 @@
-//! The client's end: quinn on tokio.
+//! The client's end: quinn-proto driven by a tokio task for each connection.
 //!
 //! ```text
 //! ClientEndpoint::new -> connect(address, name) -> Connection -> open_stream()
+//!        |                  |
+//!     register <-------- Driver: a socket, a task
 //! ```
-//! One endpoint, one UDP socket, any number of connections: also those to the several cores of one
-//! server.
+//! Each connection has a socket and a task of its own: those to the several cores of a server share
+//! no lock, and a runtime of many threads drives them side by side.
 //!
 //! # Invariants
 //! - The client keeps to the same bound of a send as the server: its socket does.
 //! - Connecting ends after the set time, whether anything answers or not.
+//! - A connection is in the endpoint's register until its task is over.
 //!
 //! # Not here
 //! - Finding servers, connecting again: `net/client`.
 
+mod connection;
+mod driver;
+mod link;
+mod slots;
 mod socket;
 mod stream;
 
 use std::{
+    collections::BTreeMap,
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
-    sync::Arc,
+    net::{Ipv6Addr, SocketAddr, SocketAddrV6},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
-use quinn::{ClientConfig, EndpointConfig, TokioRuntime, VarInt};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+use bytes::Bytes;
+use quinn_proto::{ClientConfig, ConnectionError, EndpointConfig, VarInt};
+use tokio::{runtime::Handle, sync::Notify};
 
+#[cfg(test)]
+pub(crate) use self::socket::FULL_EVERY;
+pub use self::{
+    connection::Connection,
+    stream::{RecvStream, SendStream},
+};
+use self::{connection::Live, driver::Driver, link::Link, socket::ClientSocket};
 use crate::{
     error::{BindError, ConnectError, QuicError},
     params::ClientParams,
-    socket::raise_buffers,
-    stats::ConnectionStats,
     tls::ClientTls,
 };
-use socket::ClientSocket;
-pub use stream::{RecvStream, SendStream};
 
-/// The client's socket and what it trusts. Clones are handles on the same one.
-#[derive(Debug, Clone)]
+/// What a client trusts, and its open connections. Clones are handles on the same one.
+#[derive(Clone)]
 pub struct ClientEndpoint {
-    endpoint: quinn::Endpoint,
-    params: Arc<ClientParams>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    params: ClientParams,
+    endpoint_config: Arc<EndpointConfig>,
+    client_config: ClientConfig,
+    /// Where connections are driven.
+    runtime: Handle,
+    register: Arc<Register>,
 }
 
 impl ClientEndpoint {
-    /// Opens a UDP socket for IPv6 and IPv4, or IPv4 alone on hosts without IPv6. To be called
-    /// inside a tokio runtime with IO and time switched on.
+    /// To be called inside a tokio runtime with IO and time switched on, which drives all
+    /// connections. Each opens a UDP socket for IPv6 and IPv4, or IPv4 alone on hosts without
+    /// IPv6; whether that is possible is tried at once.
     pub fn new(tls: &ClientTls, params: ClientParams) -> Result<Self, BindError> {
         params.check()?;
         let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
-        if tokio::runtime::Handle::try_current().is_err() {
+        let Ok(runtime) = Handle::try_current() else {
             return Err(BindError::NoExecutor { address });
-        }
-        let socket = open().map_err(|source| BindError::Socket { address, source })?;
-        raise_buffers(&socket, params.transport.socket_buffer_bytes);
-        let endpoint = endpoint(socket, tls, &params)
+        };
+        ClientSocket::open(&params.transport)
             .map_err(|source| BindError::Socket { address, source })?;
+        let mut endpoint_config = EndpointConfig::default();
+        endpoint_config
+            .max_udp_payload_size(params.transport.mtu_max)
+            .expect("checked: the datagram size is within QUIC's bounds");
+        let mut client_config = ClientConfig::new(tls.crypto());
+        client_config.transport_config(Arc::new(params.transport_config()));
         Ok(Self {
-            endpoint,
-            params: Arc::new(params),
+            shared: Arc::new(Shared {
+                params,
+                endpoint_config: Arc::new(endpoint_config),
+                client_config,
+                runtime,
+                register: Arc::default(),
+            }),
         })
     }
 
@@ -68,123 +99,161 @@ impl ClientEndpoint {
         address: SocketAddr,
         server_name: &str,
     ) -> Result<Connection, ConnectError> {
-        let connecting = self
-            .endpoint
-            .connect(address, server_name)
-            .map_err(|e| refusal(e, address))?;
-        let waited = self.params.connect_timeout;
-        let connection = match tokio::time::timeout(waited, connecting).await {
-            Ok(Ok(connection)) => connection,
+        let live = self.shared.begin(address, server_name)?;
+        let params = &self.shared.params;
+        let waited = params.connect_timeout;
+        match tokio::time::timeout(waited, live.link.connected()).await {
+            Ok(Ok(())) => Ok(Connection::new(live)),
             // The idle timeout struck first: nothing was heard either.
-            Ok(Err(quinn::ConnectionError::TimedOut)) => {
-                let waited = waited.min(self.params.transport.idle_timeout);
-                return Err(ConnectError::NoAnswer { address, waited });
+            Ok(Err(ConnectionError::TimedOut)) => {
+                let waited = waited.min(params.transport.idle_timeout);
+                Err(ConnectError::NoAnswer { address, waited })
             }
-            Ok(Err(error)) => return Err(QuicError::from(error).into()),
-            Err(_) => return Err(ConnectError::NoAnswer { address, waited }),
-        };
-        Ok(Connection { connection })
+            Ok(Err(error)) => Err(QuicError::from(error).into()),
+            Err(_) => Err(ConnectError::NoAnswer { address, waited }),
+        }
     }
 
     /// Closes all connections with `code`; none can be opened any more.
     pub fn close(&self, code: u32, reason: &str) {
-        self.endpoint
-            .close(VarInt::from_u32(code), reason.as_bytes());
+        let reason = Bytes::copy_from_slice(reason.as_bytes());
+        for link in self.shared.register.close() {
+            link.close(VarInt::from_u32(code), reason.clone());
+        }
     }
 
     /// Waits until no connection is left, so that peers have been told of the close.
     pub async fn wait_idle(&self) {
-        self.endpoint.wait_idle().await;
+        self.shared.register.idle().await;
     }
 }
 
-fn refusal(error: quinn::ConnectError, address: SocketAddr) -> ConnectError {
+impl std::fmt::Debug for ClientEndpoint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ClientEndpoint")
+            .field("connections", &self.shared.register.lock().links.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Begins a handshake, with a task that drives it.
+    fn begin(&self, address: SocketAddr, server_name: &str) -> Result<Arc<Live>, ConnectError> {
+        let no_socket = |error: io::Error| ConnectError::NoSocket {
+            reason: error.to_string(),
+        };
+        let _inside = self.runtime.enter();
+        let socket = ClientSocket::open(&self.params.transport).map_err(no_socket)?;
+        let is_six = socket.local_address().map_err(no_socket)?.is_ipv6();
+        let remote = match address {
+            SocketAddr::V6(_) if !is_six => return Err(ConnectError::InvalidAddress { address }),
+            SocketAddr::V4(four) if is_six => {
+                SocketAddrV6::new(four.ip().to_ipv6_mapped(), four.port(), 0, 0).into()
+            }
+            fitting => fitting,
+        };
+        let mut quic = quinn_proto::Endpoint::new(
+            Arc::clone(&self.endpoint_config),
+            None,
+            socket.keeps_datagrams_whole(),
+            None,
+        );
+        let config = self.client_config.clone();
+        let begun = quic.connect(Instant::now(), config, remote, server_name);
+        let (handle, connection) = begun.map_err(|error| refusal(error, address))?;
+        let link = Arc::new(Link::new(connection));
+        let number = self.register.add(&link)?;
+        let place = Place {
+            register: Arc::clone(&self.register),
+            number,
+        };
+        let driver = Driver::new(Arc::clone(&link), quic, handle, socket, place);
+        self.runtime.spawn(driver);
+        Ok(Arc::new(Live { link }))
+    }
+}
+
+fn refusal(error: quinn_proto::ConnectError, address: SocketAddr) -> ConnectError {
+    use quinn_proto::ConnectError as Error;
     match error {
-        quinn::ConnectError::EndpointStopping => ConnectError::EndpointClosed,
-        quinn::ConnectError::CidsExhausted => ConnectError::Failed(QuicError::Refused),
-        quinn::ConnectError::InvalidServerName(name) => ConnectError::InvalidName { name },
-        quinn::ConnectError::InvalidRemoteAddress(_) => ConnectError::InvalidAddress { address },
-        quinn::ConnectError::NoDefaultClientConfig => {
-            unreachable!("an endpoint is made with its configuration")
+        Error::EndpointStopping => ConnectError::EndpointClosed,
+        Error::CidsExhausted => ConnectError::Failed(QuicError::Refused),
+        Error::InvalidServerName(name) => ConnectError::InvalidName { name },
+        Error::InvalidRemoteAddress(_) => ConnectError::InvalidAddress { address },
+        Error::NoDefaultClientConfig => unreachable!("each connection brings its configuration"),
+        Error::UnsupportedVersion => ConnectError::Failed(QuicError::Incompatible),
+    }
+}
+
+/// The connections whose tasks are not over.
+#[derive(Default)]
+struct Register {
+    open: Mutex<Open>,
+    /// The last connection is gone.
+    idle: Notify,
+}
+
+#[derive(Default)]
+struct Open {
+    links: BTreeMap<u64, Arc<Link>>,
+    next_number: u64,
+    is_closed: bool,
+}
+
+impl Register {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, link: &Arc<Link>) -> Result<u64, ConnectError> {
+        let mut open = self.lock();
+        if open.is_closed {
+            return Err(ConnectError::EndpointClosed);
         }
-        quinn::ConnectError::UnsupportedVersion => ConnectError::Failed(QuicError::Incompatible),
-    }
-}
-
-/// An open connection. Clones are handles on the same one; when the last is dropped, and its
-/// streams are, the connection closes with code 0.
-#[derive(Debug, Clone)]
-pub struct Connection {
-    connection: quinn::Connection,
-}
-
-impl Connection {
-    /// Opens a stream. Waits while as many are open as the server allows. The server learns of it
-    /// with its first bytes.
-    pub async fn open_stream(&self) -> Result<(SendStream, RecvStream), QuicError> {
-        let (send, receive) = self.connection.open_bi().await?;
-        Ok((SendStream::new(send), RecvStream::new(receive)))
+        let number = open.next_number;
+        open.next_number += 1;
+        open.links.insert(number, Arc::clone(link));
+        Ok(number)
     }
 
-    /// Where the server is.
-    pub fn remote_address(&self) -> SocketAddr {
-        self.connection.remote_address()
-    }
-
-    /// Closes the connection with all its streams. Bytes not yet delivered may be lost.
-    pub fn close(&self, code: u32, reason: &str) {
-        self.connection
-            .close(VarInt::from_u32(code), reason.as_bytes());
-    }
-
-    /// Waits until the connection is gone, and says why.
-    pub async fn closed(&self) -> QuicError {
-        self.connection.closed().await.into()
-    }
-
-    /// Why the connection is gone, if it is.
-    pub fn close_reason(&self) -> Option<QuicError> {
-        self.connection.close_reason().map(QuicError::from)
-    }
-
-    /// What the connection has seen so far.
-    pub fn stats(&self) -> ConnectionStats {
-        self.connection.stats().into()
-    }
-}
-
-fn endpoint(
-    socket: UdpSocket,
-    tls: &ClientTls,
-    params: &ClientParams,
-) -> io::Result<quinn::Endpoint> {
-    let mtu_max = params.transport.mtu_max;
-    let mut config = EndpointConfig::default();
-    config
-        .max_udp_payload_size(mtu_max)
-        .expect("checked: the datagram size is within QUIC's bounds");
-    let socket = Arc::new(ClientSocket::new(socket, mtu_max)?);
-    let runtime = Arc::new(TokioRuntime);
-    let mut endpoint = quinn::Endpoint::new_with_abstract_socket(config, None, socket, runtime)?;
-    let mut client = ClientConfig::new(tls.crypto());
-    client.transport_config(Arc::new(params.transport_config()));
-    endpoint.set_default_client_config(client);
-    Ok(endpoint)
-}
-
-fn open() -> io::Result<UdpSocket> {
-    let six = socket_with(
-        AddressFamily::INET6,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        None,
-    );
-    match six {
-        Ok(socket) => {
-            sockopt::set_ipv6_v6only(&socket, false)?;
-            bind(&socket, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))?;
-            Ok(UdpSocket::from(socket))
+    fn remove(&self, number: u64) {
+        let mut open = self.lock();
+        let removed = open.links.remove(&number);
+        let is_idle = open.links.is_empty();
+        drop(open);
+        drop(removed);
+        if is_idle {
+            self.idle.notify_waiters();
         }
-        Err(_) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)),
+    }
+
+    /// Lets no more in, and gives those that are there.
+    fn close(&self) -> Vec<Arc<Link>> {
+        let mut open = self.lock();
+        open.is_closed = true;
+        open.links.values().cloned().collect()
+    }
+
+    async fn idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            if self.lock().links.is_empty() {
+                return;
+            }
+            idle.await;
+        }
+    }
+}
+
+/// The place of a connection in the register. It is left by dropping this.
+struct Place {
+    register: Arc<Register>,
+    number: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.register.remove(self.number);
     }
 }

@@ -1,7 +1,7 @@
 //! What can go wrong on a connection, named after what the caller can do about it.
 //!
-//! Every error of quinn is mapped here once, without a wildcard arm, so that a new kind in quinn
-//! is a compile error and not a silent "other".
+//! The end of a connection is mapped here once, without a wildcard arm, so that a new kind in
+//! quinn-proto is a compile error and not a silent "other". What streams say is mapped by each end.
 //!
 //! # Invariants
 //! - No variant asks its reader to look into a string: reasons are for people's eyes only.
@@ -186,30 +186,6 @@ pub enum WriteError {
     Lost(#[from] QuicError),
 }
 
-#[cfg(feature = "tokio")]
-impl From<quinn::WriteError> for WriteError {
-    fn from(error: quinn::WriteError) -> Self {
-        match error {
-            quinn::WriteError::Stopped(code) => WriteError::Stopped {
-                code: code.into_inner(),
-            },
-            quinn::WriteError::ConnectionLost(error) => WriteError::Lost(error.into()),
-            quinn::WriteError::ClosedStream => WriteError::Finished,
-            quinn::WriteError::ZeroRttRejected => unreachable!("early data is off on both ends"),
-        }
-    }
-}
-
-#[cfg(feature = "tokio")]
-impl From<quinn::StoppedError> for QuicError {
-    fn from(error: quinn::StoppedError) -> Self {
-        match error {
-            quinn::StoppedError::ConnectionLost(error) => error.into(),
-            quinn::StoppedError::ZeroRttRejected => unreachable!("early data is off on both ends"),
-        }
-    }
-}
-
 /// Why a read did not happen.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadError {
@@ -225,21 +201,6 @@ pub enum ReadError {
     /// The connection is gone, and its streams with it.
     #[error("the connection of the stream is lost: {0}")]
     Lost(#[from] QuicError),
-}
-
-#[cfg(feature = "tokio")]
-impl From<quinn::ReadError> for ReadError {
-    fn from(error: quinn::ReadError) -> Self {
-        match error {
-            quinn::ReadError::Reset(code) => ReadError::Reset {
-                code: code.into_inner(),
-            },
-            quinn::ReadError::ConnectionLost(error) => ReadError::Lost(error.into()),
-            quinn::ReadError::ClosedStream => ReadError::Stopped,
-            quinn::ReadError::IllegalOrderedRead => unreachable!("all reads are ordered"),
-            quinn::ReadError::ZeroRttRejected => unreachable!("early data is off on both ends"),
-        }
-    }
 }
 
 /// Why a client has no connection.
@@ -264,6 +225,12 @@ pub enum ConnectError {
     InvalidAddress {
         /// What was given.
         address: SocketAddr,
+    },
+    /// No socket could be opened: this process or host is at one of its limits.
+    #[error("no UDP socket can be opened: {reason}")]
+    NoSocket {
+        /// The words of the operating system.
+        reason: String,
     },
     /// This end's endpoint has been closed.
     #[error("the client's endpoint is closed")]

@@ -1,5 +1,4 @@
-//! QUIC of both ends behind own types: quinn-proto on the glommio executor of a core, and quinn on
-//! tokio.
+//! QUIC of both ends behind own types: quinn-proto on the glommio executor of a core, and on tokio.
 //!
 //! ```text
 //! client (tokio)                                   server (one glommio executor per core)
@@ -12,8 +11,9 @@
 //! certificates of [`tls`], and have streams of the same interface. No type of quinn is in the
 //! public interface, so that another transport can take its place without a change above.
 //!
-//! Both run the same state machines, those of quinn-proto. A client has quinn around them, for any
-//! number of threads; a core has a driver of its own (docs/decisions/0010).
+//! Both run the same state machines, those of quinn-proto. A core drives all of its connections in
+//! one task (docs/decisions/0010); a client has a socket and a task for each connection, for any
+//! number of threads (docs/decisions/0012).
 //!
 //! # Invariants
 //! - Only this crate names quinn.

@@ -1,6 +1,7 @@
 //! Both ends against each other: real sockets on loopback, the server on a glommio executor of a
 //! thread of its own, the client on tokio.
 
+mod client_tests;
 mod closing_tests;
 mod data_tests;
 mod driver_tests;

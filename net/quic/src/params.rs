@@ -43,13 +43,6 @@ pub const fn segments_max(mtu: u16) -> usize {
     if fit == 0 { 1 } else { fit }
 }
 
-/// How many received datagrams of up to `mtu` bytes the kernel may hand over as one (GRO). Their
-/// sum never exceeds 64 KiB, so more room than that is never used; quinn multiplies it by 32.
-#[cfg(any(feature = "tokio", test))]
-pub(crate) const fn receive_segments_max(mtu: u16) -> usize {
-    (64 * 1024usize).div_ceil(mtu as usize)
-}
-
 /// What both ends share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transport {

@@ -219,6 +219,7 @@ fn problem(failure: &ConnectError) -> Option<HandshakeProblem> {
         }),
         ConnectError::NoAnswer { .. }
         | ConnectError::InvalidAddress { .. }
+        | ConnectError::NoSocket { .. }
         | ConnectError::EndpointClosed
         | ConnectError::Failed(
             QuicError::Refused

@@ -1,4 +1,5 @@
-//! The client's UDP socket on tokio's reactor, with as few system calls as a datagram needs.
+//! The UDP socket of a client's connection on tokio's reactor, with as few system calls as a
+//! datagram needs.
 //!
 //! ```text
 //!   epoll (edges) -> readable -> recvmmsg -> less than a whole batch: readable no more
@@ -21,87 +22,155 @@
 //! - A send does not exceed one UDP payload: [`segments_max`].
 //!
 //! # Not here
-//! - Making the socket and its buffers: [`super`].
+//! - Where datagrams are received: `slots`. What they mean: `driver`.
 
 use std::{
     io::{self, IoSliceMut},
-    net::{SocketAddr, UdpSocket},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     os::fd::{AsRawFd, OwnedFd},
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     task::{Context, Poll, ready},
 };
 
-use quinn::{AsyncUdpSocket, UdpPoller};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use tokio::io::{Interest, unix::AsyncFd};
 
-use crate::params::{receive_segments_max, segments_max};
+use crate::{
+    params::{Transport, segments_max},
+    socket::raise_buffers,
+};
 
-/// The socket of one endpoint.
-#[derive(Debug)]
+/// Datagrams given to the kernel at once at most: more are hardly faster, and what is to be sent
+/// takes this much memory.
+const SEGMENTS_MAX: usize = 10;
+
+/// The socket of one connection.
 pub(super) struct ClientSocket {
     io: AsyncFd<UdpSocket>,
     state: UdpSocketState,
-    send_segments_max: usize,
-    receive_segments_max: usize,
+    segments_max: usize,
     /// The kernel had no room for a datagram, and nobody has seen room since.
-    is_full: AtomicBool,
+    is_full: bool,
+    /// Watches for room.
+    room: Option<AsyncFd<OwnedFd>>,
 }
+
+/// The kernel has no room for a datagram.
+#[derive(Debug)]
+pub(super) struct Full;
 
 impl ClientSocket {
-    /// Takes a socket over. To be called inside a tokio runtime with IO switched on.
-    pub(super) fn new(socket: UdpSocket, mtu_max: u16) -> io::Result<Self> {
+    /// Opens a socket on a port that the system chooses. To be called inside a tokio runtime with
+    /// IO switched on.
+    pub(super) fn open(transport: &Transport) -> io::Result<Self> {
+        let socket = open()?;
+        raise_buffers(&socket, transport.socket_buffer_bytes);
+        Self::new(socket, transport.mtu_max)
+    }
+
+    fn new(socket: UdpSocket, mtu_max: u16) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
+        let segments = segments_max(mtu_max).min(SEGMENTS_MAX);
         Ok(Self {
             io: watch(socket, Interest::READABLE)?,
+            segments_max: segments,
             state,
-            send_segments_max: segments_max(mtu_max),
-            receive_segments_max: receive_segments_max(mtu_max),
-            is_full: AtomicBool::new(false),
-        })
-    }
-}
-
-impl AsyncUdpSocket for ClientSocket {
-    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Box::pin(Room {
-            socket: self,
-            watched: None,
+            is_full: false,
+            room: None,
         })
     }
 
-    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let sent = self.state.send(self.io.get_ref().into(), transmit);
-        if sent.is_err() {
-            self.is_full.store(true, Ordering::Relaxed);
+    pub(super) fn local_address(&self) -> io::Result<SocketAddr> {
+        self.io.get_ref().local_addr()
+    }
+
+    /// Whether the kernel sends datagrams whole or not at all, so that the path's datagram size
+    /// can be found out.
+    pub(super) fn keeps_datagrams_whole(&self) -> bool {
+        !self.state.may_fragment()
+    }
+
+    /// Datagrams that one call may send. The kernel may turn out to take one only.
+    pub(super) fn segments_max(&self) -> usize {
+        self.segments_max.min(self.state.max_gso_segments())
+    }
+
+    /// Sends datagrams, or says that the kernel has no room for them now. What can't be sent at all
+    /// is lost, as on any network.
+    pub(super) fn send(&mut self, transmit: &Transmit<'_>) -> Result<(), Full> {
+        let sent = match is_made_full() {
+            true => Err(io::ErrorKind::WouldBlock.into()),
+            false => self.state.send(self.io.get_ref().into(), transmit),
+        };
+        match sent {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.is_full = true;
+                Err(Full)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "sending failed, and goes on");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
-        sent
     }
 
-    fn poll_recv(
-        &self,
+    /// Waits until the kernel may have room again, if it had none.
+    pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.is_full {
+            return Poll::Ready(());
+        }
+        if self.room.is_none() {
+            match self.watch_room() {
+                Ok(room) => self.room = Some(room),
+                Err(error) => {
+                    // Out of descriptors: the connection is not lost for that, it asks again.
+                    tracing::debug!(%error, "room to send can't be watched");
+                    self.is_full = false;
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+            }
+        }
+        if let Some(room) = &self.room {
+            // It is given up as it is, with nothing to take back. The same if the reactor ends.
+            let _seen = ready!(room.poll_write_ready(context));
+        }
+        self.room = None;
+        self.is_full = false;
+        Poll::Ready(())
+    }
+
+    /// A descriptor of its own, since the reactor takes one descriptor only once.
+    fn watch_room(&self) -> io::Result<AsyncFd<OwnedFd>> {
+        let socket = self.io.get_ref().try_clone()?;
+        watch(OwnedFd::from(socket), Interest::WRITABLE)
+    }
+
+    /// Receives what is there, at least one message; their number. To be called again after each
+    /// time that it was ready: until then nobody is woken.
+    pub(super) fn poll_receive(
+        &mut self,
         context: &mut Context<'_>,
-        buffers: &mut [IoSliceMut<'_>],
+        rooms: &mut [IoSliceMut<'_>],
         metas: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        let whole = buffers.len().min(BATCH_SIZE);
+    ) -> Poll<usize> {
+        let whole = rooms.len().min(BATCH_SIZE);
         loop {
-            let mut readable = ready!(self.io.poll_read_ready(context))?;
-            match self.state.recv(self.io.get_ref().into(), buffers, metas) {
+            let Ok(mut readable) = ready!(self.io.poll_read_ready(context)) else {
+                // The reactor has ended, and so will whoever asks.
+                return Poll::Pending;
+            };
+            match self.state.recv(self.io.get_ref().into(), rooms, metas) {
                 Ok(received) => {
                     if received < whole {
                         readable.clear_ready();
                     }
-                    return Poll::Ready(Ok(received));
+                    return Poll::Ready(received);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => readable.clear_ready(),
                 Err(error) => {
-                    // An error of one datagram that was sent (ICMP), told once. quinn would end
-                    // the endpoint for it, and with it the connections to all others.
+                    // An error of one datagram that was sent (ICMP), told once.
                     tracing::debug!(%error, "receiving failed, and goes on");
                     context.waker().wake_by_ref();
                     return Poll::Pending;
@@ -110,62 +179,51 @@ impl AsyncUdpSocket for ClientSocket {
         }
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr()
-    }
-
-    fn max_transmit_segments(&self) -> usize {
-        self.state.max_gso_segments().min(self.send_segments_max)
-    }
-
-    fn max_receive_segments(&self) -> usize {
-        self.state.gro_segments().min(self.receive_segments_max)
-    }
-
-    fn may_fragment(&self) -> bool {
-        self.state.may_fragment()
-    }
-}
-
-/// Waits, for one connection, until the kernel has room for a datagram.
-#[derive(Debug)]
-struct Room {
-    socket: Arc<ClientSocket>,
-    watched: Option<AsyncFd<OwnedFd>>,
-}
-
-impl Room {
-    /// A descriptor of its own, since the reactor takes one descriptor only once.
-    fn watch(&self) -> io::Result<AsyncFd<OwnedFd>> {
-        let socket = self.socket.io.get_ref().try_clone()?;
-        watch(OwnedFd::from(socket), Interest::WRITABLE)
-    }
-}
-
-impl UdpPoller for Room {
-    fn poll_writable(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.watched.is_none() {
-            if !self.socket.is_full.load(Ordering::Relaxed) {
-                return Poll::Ready(Ok(()));
-            }
-            match self.watch() {
-                Ok(watched) => self.watched = Some(watched),
-                Err(error) => {
-                    // Out of descriptors: the connection is not lost for that, it asks again.
-                    tracing::debug!(%error, "room to send can't be watched");
-                    self.socket.is_full.store(false, Ordering::Relaxed);
-                    context.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-            }
+    /// Waits until something may be there, as far as is known without asking the kernel.
+    pub(super) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
+        match ready!(self.io.poll_read_ready(context)) {
+            Ok(_) => Poll::Ready(()),
+            Err(_) => Poll::Pending,
         }
-        if let Some(watched) = &self.watched {
-            // It is given up as it is, with nothing to take back.
-            let _seen = ready!(watched.poll_write_ready(context))?;
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// On a runtime of a test: every so many sends find no room, which loopback always has; 0 is
+    /// none.
+    pub(crate) static FULL_EVERY: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    static SENDS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Whether a test wants this send to find no room.
+#[cfg(test)]
+fn is_made_full() -> bool {
+    let sends = SENDS.get() + 1;
+    SENDS.set(sends);
+    sends.is_multiple_of(FULL_EVERY.get())
+}
+
+#[cfg(not(test))]
+fn is_made_full() -> bool {
+    false
+}
+
+/// For IPv6 and IPv4, or IPv4 alone on hosts without IPv6.
+fn open() -> io::Result<UdpSocket> {
+    let six = socket_with(
+        AddressFamily::INET6,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    );
+    match six {
+        Ok(socket) => {
+            sockopt::set_ipv6_v6only(&socket, false)?;
+            bind(&socket, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))?;
+            Ok(UdpSocket::from(socket))
         }
-        self.watched = None;
-        self.socket.is_full.store(false, Ordering::Relaxed);
-        Poll::Ready(Ok(()))
+        Err(_) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)),
     }
 }
 

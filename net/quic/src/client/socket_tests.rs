@@ -13,37 +13,36 @@ fn on_tokio<T>(test: impl Future<Output = T>) -> T {
     runtime.block_on(test)
 }
 
-fn client_socket() -> Arc<ClientSocket> {
+fn client_socket() -> ClientSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    Arc::new(ClientSocket::new(socket, 1_200).unwrap())
+    ClientSocket::new(socket, 1_200).unwrap()
 }
 
-/// One call of [`AsyncUdpSocket::poll_recv`] with room for `room` datagrams: what came, each its
+/// One call of [`ClientSocket::poll_receive`] with room for `room` datagrams: what came, each its
 /// first byte.
-async fn receive(socket: &ClientSocket, room: usize) -> Vec<u8> {
+async fn receive(socket: &mut ClientSocket, room: usize) -> Vec<u8> {
     let mut memory = vec![[0; 2_048]; room];
     let mut buffers: Vec<_> = memory
         .iter_mut()
         .map(|buffer| IoSliceMut::new(buffer))
         .collect();
     let mut metas = vec![RecvMeta::default(); room];
-    let count = poll_fn(|context| socket.poll_recv(context, &mut buffers, &mut metas)).await;
-    let count = count.unwrap();
+    let count = poll_fn(|context| socket.poll_receive(context, &mut buffers, &mut metas)).await;
     memory[..count].iter().map(|buffer| buffer[0]).collect()
 }
 
 /// Whether nothing is there, as far as is known without asking the kernel.
 async fn is_drained(socket: &ClientSocket) -> bool {
-    let known = poll_fn(|context| Poll::Ready(socket.io.poll_read_ready(context).is_pending()));
+    let known = poll_fn(|context| Poll::Ready(socket.poll_readable(context).is_pending()));
     known.await
 }
 
 #[test]
 fn what_comes_between_two_batches_is_not_missed() {
     on_tokio(async {
-        let socket = client_socket();
+        let mut socket = client_socket();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-        sender.connect(socket.local_addr().unwrap()).unwrap();
+        sender.connect(socket.local_address().unwrap()).unwrap();
         let mut next = 0;
         // Fewer than a call takes, as many, more, and the same with less room than the most.
         for (room, burst) in [
@@ -60,7 +59,7 @@ fn what_comes_between_two_batches_is_not_missed() {
             }
             let mut came = Vec::new();
             while came.len() < usize::from(burst) {
-                came.extend(receive(&socket, room).await);
+                came.extend(receive(&mut socket, room).await);
             }
             assert_eq!(came, (next..next + burst).collect::<Vec<_>>());
             next += burst;
@@ -71,41 +70,35 @@ fn what_comes_between_two_batches_is_not_missed() {
 #[test]
 fn a_batch_that_is_not_whole_is_not_asked_for_twice() {
     on_tokio(async {
-        let socket = client_socket();
+        let mut socket = client_socket();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-        sender.connect(socket.local_addr().unwrap()).unwrap();
+        sender.connect(socket.local_address().unwrap()).unwrap();
         for number in 0..4 {
             sender.send(&[number; 8]).unwrap();
         }
-        assert_eq!(receive(&socket, 2).await, [0, 1]);
+        assert_eq!(receive(&mut socket, 2).await, [0, 1]);
         assert!(!is_drained(&socket).await);
-        assert_eq!(receive(&socket, 3).await, [2, 3]);
+        assert_eq!(receive(&mut socket, 3).await, [2, 3]);
         assert!(is_drained(&socket).await);
         sender.send(&[4; 8]).unwrap();
-        assert_eq!(receive(&socket, 3).await, [4]);
+        assert_eq!(receive(&mut socket, 3).await, [4]);
     });
 }
 
 #[test]
 fn room_is_watched_only_after_a_send_found_none() {
     on_tokio(async {
-        let socket = client_socket();
-        let mut room = Room {
-            socket: Arc::clone(&socket),
-            watched: None,
-        };
-        let mut room = Pin::new(&mut room);
-        let polled = poll_fn(|context| Poll::Ready(room.as_mut().poll_writable(context))).await;
-        assert!(matches!(polled, Poll::Ready(Ok(()))));
-        assert!(room.watched.is_none());
+        let mut socket = client_socket();
+        let polled = poll_fn(|context| Poll::Ready(socket.poll_room(context))).await;
+        assert!(polled.is_ready());
+        assert!(socket.room.is_none());
         // Loopback takes a datagram out of the sender's buffer at once, so none is ever refused.
-        socket.is_full.store(true, Ordering::Relaxed);
-        let polled = poll_fn(|context| Poll::Ready(room.as_mut().poll_writable(context))).await;
+        socket.is_full = true;
+        let polled = poll_fn(|context| Poll::Ready(socket.poll_room(context))).await;
         assert!(polled.is_pending());
-        assert!(room.watched.is_some());
-        let waited = poll_fn(|context| room.as_mut().poll_writable(context)).await;
-        assert!(waited.is_ok());
-        assert!(room.watched.is_none());
-        assert!(!socket.is_full.load(Ordering::Relaxed));
+        assert!(socket.room.is_some());
+        poll_fn(|context| socket.poll_room(context)).await;
+        assert!(socket.room.is_none());
+        assert!(!socket.is_full);
     });
 }

@@ -1,4 +1,4 @@
-//! What a server's driver does when datagrams get lost, have no room, or come no more.
+//! What a driver does when datagrams get lost, have no room, or come no more.
 
 use super::*;
 use crate::server::FULL_EVERY;
