@@ -151,3 +151,37 @@ fn a_silent_peer_times_out() {
         assert_eq!(connection.closed().await, QuicError::TimedOut);
     });
 }
+
+/// Read, given up, stopped, and read again by the same task: nothing will come that could wake it.
+#[test]
+fn a_server_that_stops_a_stream_does_not_wait_for_it() {
+    let certificates = Certificates::new();
+    let server = Server::start(&certificates.server, |endpoint| async move {
+        let connection = endpoint.accept().await.unwrap().handshake().await.unwrap();
+        let (mut send, mut receive) = connection.accept_stream().await.unwrap().unwrap();
+        assert_eq!(receive.read_chunk().await.unwrap().unwrap(), "hello");
+        {
+            let mut read = std::pin::pin!(receive.read_chunk());
+            std::future::poll_fn(|context| {
+                assert!(read.as_mut().poll(context).is_pending());
+                std::task::Poll::Ready(())
+            })
+            .await;
+        }
+        receive.stop(7).unwrap();
+        assert_eq!(receive.read_chunk().await, Err(ReadError::Stopped));
+        send.write_chunk(Bytes::from_static(b"done")).await.unwrap();
+        connection.closed().await;
+    });
+    on_tokio(async {
+        let endpoint = endpoint(&certificates.client);
+        let connection = endpoint.connect(server.address, "localhost").await.unwrap();
+        let (mut send, mut receive) = connection.open_stream().await.unwrap();
+        let hello = Bytes::from_static(b"hello");
+        send.write_chunk(hello).await.unwrap();
+        assert_eq!(receive.read_chunk().await.unwrap().unwrap(), "done");
+        connection.close(0, "done");
+        endpoint.wait_idle().await;
+    });
+    server.stop_gracefully();
+}

@@ -278,6 +278,8 @@ impl RecvStream {
     /// Tells the peer that no more of this stream will be read.
     pub fn stop(&mut self, code: u32) -> Result<(), ReadError> {
         let mut state = self.live.link.state.borrow_mut();
+        // A read that was given up may have left it.
+        state.readers.remove(&self.id);
         let stopped = state.quic.recv_stream(self.id).stop(VarInt::from_u32(code));
         drop(state);
         stopped.map_err(|_| ReadError::Stopped)?;
