@@ -35,8 +35,6 @@ use bytes::Bytes;
 use quinn_proto::{ClientConfig, ConnectionError, EndpointConfig, VarInt};
 use tokio::{runtime::Handle, sync::Notify};
 
-#[cfg(test)]
-pub(crate) use self::socket::FULL_EVERY;
 pub use self::{
     connection::Connection,
     stream::{RecvStream, SendStream},

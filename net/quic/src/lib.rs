@@ -31,6 +31,7 @@
 pub mod baseline;
 #[cfg(feature = "glommio")]
 pub mod certificates;
+mod chunks;
 #[cfg(feature = "tokio")]
 pub mod client;
 #[cfg(all(test, feature = "glommio", feature = "tokio"))]

@@ -1,4 +1,4 @@
-//! Settings of UDP sockets that both ends share.
+//! What the UDP sockets of both ends share.
 //!
 //! # Not here
 //! - Reading and writing datagrams: the socket of each end.
@@ -37,4 +37,41 @@ fn report(raised: io::Result<()>, got: usize, wanted: usize) {
         ),
         Err(error) => tracing::info!(%error, wanted, "UDP buffers keep their size"),
     }
+}
+
+/// What QUIC wants to be sent, in the words of the socket.
+pub(crate) fn datagrams<'b>(
+    transmit: &quinn_proto::Transmit,
+    bytes: &'b [u8],
+) -> quinn_udp::Transmit<'b> {
+    quinn_udp::Transmit {
+        destination: transmit.destination,
+        ecn: transmit
+            .ecn
+            .and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
+        contents: bytes,
+        segment_size: transmit.segment_size,
+        src_ip: transmit.src_ip,
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// On a thread of a test: every so many sends find no room, which loopback always has; 0 is
+    /// none.
+    pub(crate) static FULL_EVERY: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    static SENDS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Whether a test wants this send to find no room.
+#[cfg(test)]
+pub(crate) fn is_made_full() -> bool {
+    let sends = SENDS.get() + 1;
+    SENDS.set(sends);
+    sends.is_multiple_of(FULL_EVERY.get())
+}
+
+#[cfg(not(test))]
+pub(crate) fn is_made_full() -> bool {
+    false
 }

@@ -41,6 +41,7 @@ use super::{
     slots::Slots,
     socket::ClientSocket,
 };
+use crate::socket::datagrams;
 
 /// Datagrams that are sent before others of the runtime have a turn.
 const DATAGRAMS_A_ROUND: usize = 20;
@@ -273,17 +274,5 @@ impl Alarm {
         let fired = sleep.as_mut().poll(context);
         self.armed = fired.is_pending().then_some(deadline);
         fired
-    }
-}
-
-fn datagrams<'b>(transmit: &Transmit, bytes: &'b [u8]) -> quinn_udp::Transmit<'b> {
-    quinn_udp::Transmit {
-        destination: transmit.destination,
-        ecn: transmit
-            .ecn
-            .and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
-        contents: bytes,
-        segment_size: transmit.segment_size,
-        src_ip: transmit.src_ip,
     }
 }

@@ -37,7 +37,7 @@ use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
     params::{Transport, segments_max},
-    socket::raise_buffers,
+    socket::{is_made_full, raise_buffers},
 };
 
 /// Datagrams given to the kernel at once at most: more are hardly faster, and what is to be sent
@@ -186,27 +186,6 @@ impl ClientSocket {
             Err(_) => Poll::Pending,
         }
     }
-}
-
-#[cfg(test)]
-thread_local! {
-    /// On a runtime of a test: every so many sends find no room, which loopback always has; 0 is
-    /// none.
-    pub(crate) static FULL_EVERY: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-    static SENDS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
-
-/// Whether a test wants this send to find no room.
-#[cfg(test)]
-fn is_made_full() -> bool {
-    let sends = SENDS.get() + 1;
-    SENDS.set(sends);
-    sends.is_multiple_of(FULL_EVERY.get())
-}
-
-#[cfg(not(test))]
-fn is_made_full() -> bool {
-    false
 }
 
 /// For IPv6 and IPv4, or IPv4 alone on hosts without IPv6.

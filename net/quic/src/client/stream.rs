@@ -21,7 +21,10 @@ use bytes::Bytes;
 use quinn_proto::{FinishError, StreamId, VarInt};
 
 use super::{connection::Live, link::State};
-use crate::error::{QuicError, ReadError, WriteError};
+use crate::{
+    chunks::{self, End},
+    error::{QuicError, ReadError, WriteError},
+};
 
 /// The half of a stream this end writes to.
 pub struct SendStream {
@@ -173,15 +176,6 @@ pub struct RecvStream {
     end: Option<End>,
 }
 
-/// How the reading has ended.
-#[derive(Debug, Clone, Copy)]
-enum End {
-    /// All is read.
-    Finished,
-    /// The peer gave the stream up, with this code.
-    Reset(u64),
-}
-
 impl RecvStream {
     pub(super) fn new(live: Arc<Live>, id: StreamId) -> Self {
         Self {
@@ -246,9 +240,12 @@ fn read(
         return Poll::Pending;
     }
     if end.is_none() {
-        let count = take(state, id, end, chunks)?;
-        if count > 0 || chunks.is_empty() {
-            return Poll::Ready(Ok(Some(count)));
+        let taken = chunks::take(&mut state.quic.recv_stream(id), chunks, end)?;
+        if taken.gives_room {
+            state.due();
+        }
+        if taken.count > 0 || chunks.is_empty() {
+            return Poll::Ready(Ok(Some(taken.count)));
         }
     }
     match (&*end, &state.error) {
@@ -259,45 +256,6 @@ fn read(
     }
     state.readers.insert(id, context.waker().clone());
     Poll::Pending
-}
-
-/// Takes chunks that are there, and notes the end.
-fn take(
-    state: &mut State,
-    id: StreamId,
-    end: &mut Option<End>,
-    chunks: &mut [Bytes],
-) -> Result<usize, ReadError> {
-    let mut stream = state.quic.recv_stream(id);
-    let mut there = match stream.read(true) {
-        Ok(there) => there,
-        Err(quinn_proto::ReadableError::ClosedStream) => return Err(ReadError::Stopped),
-        Err(quinn_proto::ReadableError::IllegalOrderedRead) => {
-            unreachable!("all reads are ordered")
-        }
-    };
-    let mut count = 0;
-    while count < chunks.len() {
-        match there.next(usize::MAX) {
-            Ok(Some(chunk)) => {
-                chunks[count] = chunk.bytes;
-                count += 1;
-            }
-            Ok(None) => {
-                *end = Some(End::Finished);
-                break;
-            }
-            Err(quinn_proto::ReadError::Blocked) => break,
-            Err(quinn_proto::ReadError::Reset(code)) => {
-                *end = Some(End::Reset(code.into_inner()));
-                break;
-            }
-        }
-    }
-    if there.finalize().should_transmit() {
-        state.due();
-    }
-    Ok(count)
 }
 
 impl std::fmt::Debug for RecvStream {

@@ -1,7 +1,8 @@
 //! What a client's driver does: bytes of all sizes, no room, many threads, and its end.
 
 use super::*;
-use crate::client::{FULL_EVERY, RecvStream, SendStream};
+use crate::client::{RecvStream, SendStream};
+use crate::socket::FULL_EVERY;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Runs the client's side on more than one thread.

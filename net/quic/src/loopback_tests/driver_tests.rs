@@ -1,7 +1,7 @@
 //! What a driver does when datagrams get lost, have no room, or come no more.
 
 use super::*;
-use crate::server::FULL_EVERY;
+use crate::socket::FULL_EVERY;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering},

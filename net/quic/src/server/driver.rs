@@ -36,6 +36,7 @@ use super::{
     link::{Link, join},
     udp::{CoreSocket, Full},
 };
+use crate::socket::datagrams;
 
 /// Datagrams that one link sends in a round at most: others wait for theirs, and acknowledgements
 /// that came meanwhile are looked at.
@@ -307,18 +308,6 @@ impl Drop for State {
         for incoming in self.incoming.drain(..) {
             self.quic.ignore(incoming);
         }
-    }
-}
-
-fn datagrams<'b>(transmit: &quinn_proto::Transmit, bytes: &'b [u8]) -> quinn_udp::Transmit<'b> {
-    quinn_udp::Transmit {
-        destination: transmit.destination,
-        ecn: transmit
-            .ecn
-            .and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
-        contents: bytes,
-        segment_size: transmit.segment_size,
-        src_ip: transmit.src_ip,
     }
 }
 

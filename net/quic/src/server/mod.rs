@@ -39,8 +39,6 @@ use bytes::Bytes;
 use glommio::{TaskQueueHandle, timer::Timer};
 use quinn_proto::{EndpointConfig, ServerConfig, VarInt};
 
-#[cfg(test)]
-pub(crate) use self::udp::FULL_EVERY;
 use self::{
     cid::CoreIds,
     connection::Live,

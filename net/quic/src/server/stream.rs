@@ -22,7 +22,10 @@ use bytes::Bytes;
 use quinn_proto::{FinishError, StreamId, VarInt};
 
 use super::connection::Live;
-use crate::error::{QuicError, ReadError, WriteError};
+use crate::{
+    chunks::{self, End},
+    error::{QuicError, ReadError, WriteError},
+};
 
 /// The half of a stream this end writes to.
 #[derive(Debug)]
@@ -167,15 +170,6 @@ pub struct RecvStream {
     end: Option<End>,
 }
 
-/// How the reading has ended.
-#[derive(Debug, Clone, Copy)]
-enum End {
-    /// All is read.
-    Finished,
-    /// The peer gave the stream up, with this code.
-    Reset(u64),
-}
-
 impl RecvStream {
     pub(super) fn new(live: Rc<Live>, id: StreamId) -> Self {
         Self {
@@ -238,41 +232,15 @@ impl RecvStream {
         waker.is_some_and(|waker| waker.will_wake(context.waker()))
     }
 
-    /// Takes chunks that are there, and notes the end.
     fn take(&mut self, chunks: &mut [Bytes]) -> Result<usize, ReadError> {
         let mut state = self.live.link.state.borrow_mut();
         let mut stream = state.quic.recv_stream(self.id);
-        let mut there = match stream.read(true) {
-            Ok(there) => there,
-            Err(quinn_proto::ReadableError::ClosedStream) => return Err(ReadError::Stopped),
-            Err(quinn_proto::ReadableError::IllegalOrderedRead) => {
-                unreachable!("all reads are ordered")
-            }
-        };
-        let mut count = 0;
-        while count < chunks.len() {
-            match there.next(usize::MAX) {
-                Ok(Some(chunk)) => {
-                    chunks[count] = chunk.bytes;
-                    count += 1;
-                }
-                Ok(None) => {
-                    self.end = Some(End::Finished);
-                    break;
-                }
-                Err(quinn_proto::ReadError::Blocked) => break,
-                Err(quinn_proto::ReadError::Reset(code)) => {
-                    self.end = Some(End::Reset(code.into_inner()));
-                    break;
-                }
-            }
-        }
-        let gives_room = there.finalize().should_transmit();
+        let taken = chunks::take(&mut stream, chunks, &mut self.end)?;
         drop(state);
-        if gives_room {
+        if taken.gives_room {
             self.live.is_due();
         }
-        Ok(count)
+        Ok(taken.count)
     }
 
     /// Tells the peer that no more of this stream will be read.

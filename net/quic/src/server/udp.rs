@@ -34,7 +34,7 @@ use glommio::timer::Timer;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use super::spin::{Spin, Wait};
-use crate::params::segments_max;
+use crate::{params::segments_max, socket::is_made_full};
 
 /// Pause before a full send buffer is tried again. At 1 GB/s it has drained by 50 KB then.
 const SEND_BACK_OFF: Duration = Duration::from_micros(50);
@@ -248,26 +248,6 @@ impl CoreSocket {
 
 /// The kernel has no room for a datagram.
 pub(super) struct Full;
-
-#[cfg(test)]
-thread_local! {
-    /// On a core of a test: every so many sends find no room, which loopback always has; 0 is none.
-    pub(crate) static FULL_EVERY: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-    static SENDS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
-
-/// Whether a test wants this send to find no room.
-#[cfg(test)]
-fn is_made_full() -> bool {
-    let sends = SENDS.get() + 1;
-    SENDS.set(sends);
-    sends.is_multiple_of(FULL_EVERY.get())
-}
-
-#[cfg(not(test))]
-fn is_made_full() -> bool {
-    false
-}
 
 impl Receive {
     /// Something was sent, so that something may soon come back.
