@@ -35,9 +35,9 @@ pub const MTU_MIN: u16 = 1_200;
 pub const SPIN_DEFAULT: Duration = Duration::from_micros(50);
 
 /// How many datagrams of `mtu` bytes fit the one send that segmentation offload (GSO) makes of
-/// them. quinn takes ten whatever their size; above an MTU of 6,550 the kernel refuses such a
-/// send, quinn takes the refusal for loss and falls back to 1,200 bytes. Worked example: with
-/// 8,952 bytes 7 fit, 62,664 in all.
+/// them. The kernel refuses a send that is longer (ten datagrams above an MTU of 6,550), and what
+/// is lost with it looks like a path that carries 1,200 bytes only. Worked example: with 8,952
+/// bytes 7 fit, 62,664 in all.
 pub const fn segments_max(mtu: u16) -> usize {
     let fit = (UDP_PAYLOAD_BYTES_MAX / mtu) as usize;
     if fit == 0 { 1 } else { fit }

@@ -13,6 +13,8 @@ use rustix::{
     },
 };
 
+use crate::params::segments_max;
+
 /// Raises both buffers of a socket towards `bytes`, best effort: beyond the system's limit
 /// (`net.core.rmem_max`, `wmem_max`) only with CAP_NET_ADMIN.
 pub(crate) fn raise_buffers(socket: impl AsFd, bytes: usize) {
@@ -37,6 +39,15 @@ fn report(raised: io::Result<()>, got: usize, wanted: usize) {
         ),
         Err(error) => tracing::info!(%error, wanted, "UDP buffers keep their size"),
     }
+}
+
+/// Datagrams given to the kernel at once at most: more are hardly faster, and what is to be sent
+/// takes this much memory.
+const SEGMENTS_MAX: usize = 10;
+
+/// Datagrams of `mtu_max` bytes that one call may send, where the kernel takes several.
+pub(crate) fn segments_at_once(mtu_max: u16) -> usize {
+    segments_max(mtu_max).min(SEGMENTS_MAX)
 }
 
 /// What QUIC wants to be sent, in the words of the socket.

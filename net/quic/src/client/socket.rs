@@ -19,7 +19,7 @@
 //!
 //! # Invariants
 //! - The readiness to read is given up only if the socket's queue was seen empty since.
-//! - A send does not exceed one UDP payload: [`segments_max`].
+//! - A send does not exceed one UDP payload: [`segments_at_once`].
 //!
 //! # Not here
 //! - Where datagrams are received: `slots`. What they mean: `driver`.
@@ -36,13 +36,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
-    params::{Transport, segments_max},
-    socket::{is_made_full, raise_buffers},
+    params::Transport,
+    socket::{is_made_full, raise_buffers, segments_at_once},
 };
-
-/// Datagrams given to the kernel at once at most: more are hardly faster, and what is to be sent
-/// takes this much memory.
-const SEGMENTS_MAX: usize = 10;
 
 /// The socket of one connection.
 pub(super) struct ClientSocket {
@@ -70,7 +66,7 @@ impl ClientSocket {
 
     fn new(socket: UdpSocket, mtu_max: u16) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
-        let segments = segments_max(mtu_max).min(SEGMENTS_MAX);
+        let segments = segments_at_once(mtu_max);
         Ok(Self {
             io: watch(socket, Interest::READABLE)?,
             segments_max: segments,

@@ -10,7 +10,7 @@
 //! not used: with a full socket it turned datagrams into such of one byte.
 //!
 //! # Invariants
-//! - A batch to send fits one UDP payload: [`segments_max`].
+//! - A batch to send fits one UDP payload: [`segments_at_once`].
 //! - A socket that fails to receive or to peek is tried again after a pause, never in a tight loop.
 //!
 //! # Not here
@@ -34,7 +34,7 @@ use glommio::timer::Timer;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use super::spin::{Spin, Wait};
-use crate::{params::segments_max, socket::is_made_full};
+use crate::socket::{is_made_full, segments_at_once};
 
 /// Pause before a full send buffer is tried again. At 1 GB/s it has drained by 50 KB then.
 const SEND_BACK_OFF: Duration = Duration::from_micros(50);
@@ -54,10 +54,6 @@ const VISIT: Duration = Duration::from_micros(1);
 
 /// Room for one message: as much as the kernel makes of several datagrams at most (GRO).
 const MESSAGE_BYTES: usize = 64 * 1024;
-
-/// Datagrams given to the kernel at once at most: more are hardly faster, and what is to be sent
-/// takes this much memory.
-const SEGMENTS_MAX: usize = 10;
 
 type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -140,7 +136,7 @@ impl CoreSocket {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let twin = socket2_04::Socket::from(socket.try_clone()?);
         let peek = Rc::new(glommio::net::UdpSocket::from(twin));
-        let segments = segments_max(mtu_max).min(SEGMENTS_MAX);
+        let segments = segments_at_once(mtu_max);
         Ok(Self {
             segments_max: state.max_gso_segments().min(segments),
             socket,
