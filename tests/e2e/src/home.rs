@@ -1,12 +1,13 @@
 //! Homes of stars: a data directory on a real file system, a port that stays, the flags.
 
 use crate::process::{Ended, Process};
-use nova_client::{Client, ClientConfig};
+use nova_client::{Authorities, Client, ClientConfig};
 use rustix::process::Signal;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Smallest segment that may be configured, as a flag.
@@ -39,6 +40,10 @@ pub struct Home {
     port: u16,
     /// Where clients dial, if not at the star itself.
     dialled: Option<u16>,
+    /// Whom clients trust, if not who is named in the data directory.
+    trusted: Option<Vec<u8>>,
+    /// How long clients try, if not as long as those of users.
+    retry_budget: Option<Duration>,
     cores: usize,
     flags: Vec<String>,
     wrapper: Vec<String>,
@@ -63,6 +68,8 @@ impl Home {
             data: "data".to_owned(),
             port: free_port(),
             dialled: None,
+            trusted: None,
+            retry_budget: None,
             cores: 1,
             flags: Vec::new(),
             wrapper: Vec::new(),
@@ -139,6 +146,21 @@ impl Home {
         self.dialled = Some(port);
     }
 
+    /// Clients trust this PEM text from now on: the data directory is where they do not see it.
+    pub fn trust(&mut self, pem: Vec<u8>) {
+        self.trusted = Some(pem);
+    }
+
+    /// Clients try for so long from now on.
+    pub fn set_retry_budget(&mut self, budget: Duration) {
+        self.retry_budget = Some(budget);
+    }
+
+    /// Where the binary is, and where homes lie.
+    pub fn site(&self) -> Site {
+        self.site
+    }
+
     /// A home with a copy of the data directory as it is, and the same flags.
     pub fn copy(&self) -> Home {
         let mut other = Home::new(self.site).with_cores(self.cores);
@@ -170,7 +192,7 @@ impl Home {
         self.begin().process.wait_for_end()
     }
 
-    /// A client whose retry budget is that of a user.
+    /// A client whose retry budget is that of a user unless [`Home::set_retry_budget`] said so.
     pub fn client(&self) -> Client {
         Client::connect(self.client_config()).expect("a client of a star that has been there")
     }
@@ -186,7 +208,13 @@ impl Home {
     /// Where the star is and whom to trust.
     pub fn client_config(&self) -> ClientConfig {
         let port = self.dialled.unwrap_or(self.port);
-        ClientConfig::new(format!("127.0.0.1:{port}"), self.data().join("tls/ca.pem"))
+        let authorities = self.data().join("tls/ca.pem");
+        let mut config = ClientConfig::new(format!("127.0.0.1:{port}"), authorities);
+        if let Some(pem) = &self.trusted {
+            config.authorities = Authorities::Pem(pem.clone());
+        }
+        config.retry_budget = self.retry_budget.unwrap_or(config.retry_budget);
+        config
     }
 
     /// Starts a command of `nova` against this home's star.

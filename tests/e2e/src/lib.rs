@@ -5,6 +5,8 @@
 //!    +- Home      a data directory, a port, the flags of its stars; outlives them
 //!        +- Star  a running `nova serve`; SIGKILL when dropped
 //!        +- cli   any other command of `nova` against the star
+//!   calls         calls of the SDK that end in time
+//!   load          producers, entity writers and followers of all kinds, noted as a history
 //!   history       what clients asked and were told, as lines
 //!    +- checker   whether those lines keep the contract
 //!   network       a hop between clients and a star that treats datagrams badly
@@ -19,11 +21,13 @@
 //! # Not here
 //! - The tests: `tests/star`.
 
+pub mod calls;
 pub mod chance;
 pub mod checker;
 pub mod history;
 pub mod home;
 pub mod http;
+pub mod load;
 pub mod network;
 pub mod process;
 pub mod segments;

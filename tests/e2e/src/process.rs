@@ -184,6 +184,22 @@ impl Process {
         })
     }
 
+    /// Waits for a line of stdout; none if the child ends without it.
+    #[track_caller]
+    pub fn wait_for_line_or_end(&self, is_it: impl Fn(&str) -> bool) -> Option<String> {
+        let what = "a line of stdout or the end";
+        self.wait_for(what, PATIENCE, |state| {
+            let line = find_line(&state.stdout, &is_it);
+            let is_over = state.status.is_some() && state.open_streams == 0;
+            line.map(Some).or_else(|| is_over.then_some(None))
+        })
+    }
+
+    /// Whether stdout has such a line by now.
+    pub fn has_said(&self, is_it: impl Fn(&str) -> bool) -> bool {
+        find_line(&self.seen.lock().stdout, &is_it).is_some()
+    }
+
     /// Waits for a line of stderr.
     #[track_caller]
     pub fn wait_for_error_line(&self, is_it: impl Fn(&str) -> bool) -> String {

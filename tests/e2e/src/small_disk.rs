@@ -34,7 +34,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn make_words(self) -> &'static [&'static str] {
+    /// The command that makes one, without the place.
+    pub fn make_words(self) -> &'static [&'static str] {
         match self {
             Kind::Ext4 => &["mkfs.ext4", "-q", "-F", "-m", "0"],
             Kind::Xfs => &["mkfs.xfs", "-q", "-f"],
@@ -136,8 +137,8 @@ impl SmallDisk {
     }
 }
 
-/// Runs a command to its end.
-fn run(command: &mut Command) -> Result<(), String> {
+/// Runs a command to its end; what does not work here if it fails.
+pub fn run(command: &mut Command) -> Result<(), String> {
     let ran = command.output();
     match ran {
         Ok(output) if output.status.success() => Ok(()),

@@ -7,7 +7,7 @@
 //!   that file goes, a start                   --> what was acked is there, each once
 //! ```
 
-use crate::{SITE, bodies_of, make_stream, read_from};
+use crate::{SITE, bodies_of, make_stream};
 use nova_client::*;
 use nova_e2e::home::{Home, Star};
 use nova_e2e::process::PATIENCE;

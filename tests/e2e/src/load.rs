@@ -7,14 +7,16 @@
 //!   followers, one for each stream                                  --+
 //! ```
 //! # Not here
-//! - What is done to the star meanwhile: `kill`, `upheaval`.
+//! - What is done to the star meanwhile: the tests `kill`, `upheaval`, `network`, and those of
+//!   `tests/powercut`.
 
-use crate::{SITE, all_bodies, in_time, make_stream, make_with_policy, token};
+use crate::calls::{all_bodies, in_time, make_stream, make_with_policy, token, with_fence};
+use crate::checker::{Counts, LAST_READER, check};
+use crate::history::{self, Event, History, Promise};
+use crate::home::{Home, Star};
 use nova_client::*;
-use nova_e2e::checker::{LAST_READER, check};
-use nova_e2e::history::{self, Event, History, Promise};
-use nova_e2e::home::{Home, Star};
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
@@ -31,8 +33,11 @@ const FEW_IN_FLIGHT: usize = 8;
 const ACKS_OF_A_TAKING: u64 = 400;
 
 /// The load of a run, from its beginning to the judgement.
+#[derive(Debug)]
 pub struct Load {
+    /// What its tasks share.
     pub run: Arc<Run>,
+    /// Where they append.
     pub streams: Vec<StreamName>,
     reading: Client,
     producers: JoinSet<()>,
@@ -42,7 +47,13 @@ pub struct Load {
 impl Load {
     /// Makes the streams; all producers and followers begin.
     pub async fn begin(home: &Home) -> Load {
+        Load::begin_on(home, false).await
+    }
+
+    /// The same on a device that may fail. Who reads is told CORRUPT then, and begins again.
+    pub async fn begin_on(home: &Home, failing_device: bool) -> Load {
         let run = Arc::new(Run {
+            failing_device,
             history: History::default(),
             is_over: AtomicBool::new(false),
             acks: AtomicU64::new(0),
@@ -87,9 +98,18 @@ impl Load {
 
     /// Ends the load, kills the star once more, reads everything and judges the history.
     pub async fn end(mut self, home: &Home, star: Star, what: &str, seed: u64) {
-        let run = self.run;
-        run.is_over.store(true, Ordering::Relaxed);
-        run.acked.notify_waiters();
+        self.finish().await;
+        star.kill();
+        let star = home.start();
+        self.read_all().await;
+        star.stop().expect_done();
+        self.judge(home, what, seed);
+    }
+
+    /// All that is on its way is answered, and nothing more is sent or followed.
+    pub async fn finish(&mut self) {
+        self.run.is_over.store(true, Ordering::Relaxed);
+        self.run.acked.notify_waiters();
         while let Some(ended) = in_time("a producer", self.producers.join_next()).await {
             ended.expect("no panic");
         }
@@ -98,25 +118,41 @@ impl Load {
             "followers follow to the end"
         );
         self.followers.shutdown().await;
-        star.kill();
-        let star = home.start();
+    }
+
+    /// Nothing more is sent or followed; what becomes of what is on its way nobody is told.
+    pub async fn abandon(&mut self) {
+        self.producers.shutdown().await;
+        self.followers.shutdown().await;
+    }
+
+    /// Reads everything, which ends the history.
+    pub async fn read_all(&self) {
         for stream in &self.streams {
             let bodies = all_bodies(&self.reading, stream).await;
             for (sequence, body) in (0..).zip(&bodies) {
-                run.history
-                    .note(read_event(stream, LAST_READER, sequence, body));
+                let event = read_event(stream, LAST_READER, sequence, body);
+                self.run.history.note(event);
             }
         }
-        star.stop().expect_done();
+    }
+
+    /// Fails, and leaves the history beside the homes, unless the contract was kept.
+    pub fn judge(&self, home: &Home, what: &str, seed: u64) -> Counts {
         let file = format!("{what}-{seed}.jsonl");
-        let path: PathBuf = [SITE.scratch, &file].iter().collect();
-        judge(&run.history.events(), &path, what, seed);
+        let path: PathBuf = [home.site().scratch, &file].iter().collect();
+        let counts = judge(&self.run.history.events(), &path, what, seed);
+        println!("{what}, seed {seed}: {counts:?}");
+        counts
     }
 }
 
 /// What all tasks of a run share.
+#[derive(Debug)]
 pub struct Run {
+    /// What clients asked and were told.
     pub history: History,
+    failing_device: bool,
     is_over: AtomicBool,
     acks: AtomicU64,
     acked: Notify,
@@ -301,7 +337,7 @@ async fn take_over(run: Arc<Run>, client: Client, stream: StreamName, name: Stri
 }
 
 async fn append_until_fenced(run: &Run, client: &Client, stream: &StreamName, name: &str) {
-    let producer = client.producer(stream.clone(), crate::with_fence(name));
+    let producer = client.producer(stream.clone(), with_fence(name));
     let producer = producer.expect("legal settings");
     let mut tickets: VecDeque<(u64, Ticket)> = VecDeque::new();
     let mut is_out = false;
@@ -368,15 +404,31 @@ async fn write_entity(run: Arc<Run>, clients: [Client; 2], stream: StreamName, n
 
 /// Follows a stream from its beginning for as long as the task lives.
 async fn follow(run: Arc<Run>, client: Client, name: StreamName) {
-    let mut open = read_from(name.clone(), 0);
-    open.follow = true;
-    let mut reader = client.read(open).await.expect("a reader");
+    let mut next = 0;
     loop {
-        let item = reader.next_batch().await.expect("breaks are no errors");
-        if let Some(ReadItem::Batch(batch)) = item {
+        let Err(error) = follow_from(&run, &client, &name, &mut next).await;
+        let is_corrupt = error.refusal().is_some_and(|r| r.code == Code::Corrupt);
+        let may_be = run.failing_device && is_corrupt;
+        assert!(may_be, "breaks are no errors, at {name} {next}: {error}");
+    }
+}
+
+async fn follow_from(
+    run: &Run,
+    client: &Client,
+    name: &StreamName,
+    next: &mut u64,
+) -> Result<Infallible, ClientError> {
+    let mut open = read_from(name.clone(), *next);
+    open.follow = true;
+    let mut reader = client.read(open).await?;
+    loop {
+        if let Some(ReadItem::Batch(batch)) = reader.next_batch().await? {
             batch.for_each(|position, record| {
-                let event = read_event(&name, "follower", position.sequence.0, record.body());
+                let sequence = position.sequence.0;
+                let event = read_event(name, "follower", sequence, record.body());
                 run.history.note(event);
+                *next = sequence + 1;
             });
         }
     }
@@ -400,6 +452,7 @@ fn read_event(stream: &StreamName, reader: &str, sequence: u64, body: &[u8]) -> 
     }
 }
 
+/// A number that the environment sets, or its default.
 pub fn setting(name: &str, default: u64) -> u64 {
     let said = std::env::var(name).ok();
     said.map_or(default, |text| {
@@ -407,24 +460,22 @@ pub fn setting(name: &str, default: u64) -> u64 {
     })
 }
 
-/// Writes the history as lines, checks what they say, prints what they hold.
-fn judge(events: &[Event], path: &Path, what: &str, seed: u64) {
+/// Writes the history as lines and checks what they say.
+fn judge(events: &[Event], path: &Path, what: &str, seed: u64) -> Counts {
     let file = File::create(path).expect("the scratch folder is writable");
     history::write(events, BufWriter::new(file)).expect("the disk has room");
     let file = File::open(path).expect("it was just written");
     let lines = history::read(BufReader::new(file)).expect("lines of events");
-    match check(&lines) {
-        Ok(counts) => {
-            println!("{what}, seed {seed}: {counts:?}");
-            std::fs::remove_file(path).expect("it is there");
-        }
-        Err(findings) => panic!(
+    let counts = check(&lines).unwrap_or_else(|findings| {
+        panic!(
             "{what}, seed {seed}, {} findings in {}, the first:\n{}",
             findings.len(),
             path.display(),
             findings[..findings.len().min(20)].join("\n")
-        ),
-    }
+        )
+    });
+    std::fs::remove_file(path).expect("it is there");
+    counts
 }
 
 /// The producers of plain records: the place of their stream, name, whether they are numbered.

@@ -1,0 +1,51 @@
+//! A device that fails under load (docs/DURABILITY.md, "A commit"): the star says so and ends, what
+//! was not durable was not acked, and a start on the repaired device goes on.
+
+use crate::scene::Scene;
+use nova_e2e::calls::in_time;
+use nova_e2e::history::Event;
+use nova_e2e::load::{Load, setting};
+use nova_e2e::small_disk::Kind as FileSystem;
+use nova_powercut::device::{Kind, Survivors};
+use nova_powercut::order::Order;
+
+/// How a star ends that cannot trust its disk any more.
+const CANNOT_TRUST_DISK: i32 = 15;
+/// Acks before the device fails, and behind it.
+const ACKS: u64 = 200;
+
+async fn fails_and_ends(kinds: [Kind; 2], file_system: FileSystem) {
+    let seed = setting("NOVA_POWERCUT_SEED", u64::from(std::process::id()));
+    println!("failures on {file_system:?}: NOVA_POWERCUT_SEED={seed}");
+    let Some(mut scene) = Scene::of(file_system, seed) else {
+        return;
+    };
+    scene.start_first();
+    let mut load = Load::begin_on(&scene.home, true).await;
+    for kind in kinds {
+        in_time("acks", load.run.wait_for_acks(ACKS)).await;
+        scene.disk.order(Order::Fail(kind, u64::MAX));
+        let star = scene.star.take().expect("it runs");
+        let ended = star.wait_for_end().expect_code(CANNOT_TRUST_DISK);
+        let why = ended.stderr.lines().find(|line| line.contains("why:"));
+        println!("{kind:?} fails, {}", why.expect("a reason").trim());
+        scene.cut_now(Survivors::None);
+        scene.fall();
+        load.run.history.note(Event::Killed);
+        scene.rise();
+    }
+    in_time("acks", load.run.wait_for_acks(ACKS)).await;
+    load.finish().await;
+    load.read_all().await;
+    load.judge(&scene.home, &format!("failing-{file_system:?}"), seed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failing_device_ends_the_star_and_nothing_else_ext4() {
+    fails_and_ends([Kind::Flush, Kind::Write], FileSystem::Ext4).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failing_device_ends_the_star_and_nothing_else_xfs() {
+    fails_and_ends([Kind::Write, Kind::Flush], FileSystem::Xfs).await;
+}
