@@ -2,7 +2,7 @@
 
 use super::{OpOwner, Shard};
 use crate::catalog::indexes::Located;
-use crate::disk::{DiskFailure, DiskOp, DiskResult, OpToken, SegmentFile};
+use crate::disk::{DiskError, DiskFailure, DiskOp, DiskResult, OpToken, SegmentFile};
 use crate::entry::Entry;
 use crate::event::{Event, ReaderKey};
 use crate::reader::{NextRead, Read, recent};
@@ -386,13 +386,10 @@ impl Shard {
                 Ok(()) => return Served::More,
                 Err(refusal) => refusal,
             },
-            DiskResult::Failed(error) => {
-                let code = match error.failure {
-                    DiskFailure::NoDescriptor => Code::Unavailable,
-                    _ => Code::Corrupt,
-                };
-                Refusal::new(code, error.to_string())
-            }
+            DiskResult::Failed(error) => match error.failure {
+                DiskFailure::NoDescriptor => Refusal::new(Code::Unavailable, error.to_string()),
+                _ => self.unreadable(key, &error),
+            },
             DiskResult::Created { .. }
             | DiskResult::Written
             | DiskResult::Mapped(_)
@@ -404,6 +401,18 @@ impl Shard {
             return Served::More;
         }
         Served::Over(Box::new(Event::ReaderFailed(key, refusal)))
+    }
+
+    /// The disk does not give the next records: up to those of the next read, or to the tail.
+    fn unreadable(&self, key: ReaderKey, error: &DiskError) -> Refusal {
+        let reader = &self.readers[&key];
+        let next_read = reader.reads.front().map(|read| read.first);
+        let behind = next_read.or_else(|| reader.runs.front().map(|run| run.first.sequence));
+        let tail = self.stream(reader.stream).marks.durable().sequence;
+        Refusal::new(Code::Corrupt, error.to_string()).with(Facts::Range {
+            from: reader.cursor.next(),
+            to: behind.unwrap_or(tail),
+        })
     }
 
     /// Whether a segment was rewritten since a reader's places in it were looked up.
