@@ -13,11 +13,13 @@
 //! - the executor worked for less than seven eighths of the time since the last look, a
 //!   millisecond or longer ago; blocking writes count as work, spinning does not;
 //! - the device was fast lately: the moving average of writes in place is low, and none took long.
+//!   A core with time to spare may wait longer than what it saves (docs/decisions/0013).
 //!
 //! Answers that were given just before leave first, since nothing leaves a core that is blocked.
 //!
 //! A flush behind a write of the ring is short, and the ring would hand it to a worker. It is done
-//! in place also on a busy core, as long as flushes in place are fast.
+//! in place also on a busy core, as long as flushes in place are fast: faster than a write has to
+//! be, since others wait for a busy core.
 //!
 //! # Invariants
 //! - Only calls in place count. What the ring takes tells nothing of them: on a busy machine it may
@@ -34,14 +36,15 @@ use std::time::{Duration, Instant};
 /// Largest write in place: up to this size a write costs the device the same.
 const BYTES_MAX: usize = 64 * 1024;
 
-/// Above this average the device is not waited for.
-const AVERAGE_MAX: Duration = Duration::from_micros(150);
+/// Above this average of writes the device is not waited for.
+const WRITE_AVERAGE_MAX: Duration = Duration::from_micros(500);
 
-/// What is assumed of a device that is tried for the first time, or again.
-const AVERAGE_FIRST: Duration = Duration::from_micros(75);
+/// Above this average of flushes the device is not waited for.
+const FLUSH_AVERAGE_MAX: Duration = Duration::from_micros(150);
 
-/// What a single call counts for at most in the average, so that one hiccup does not decide.
-const SAMPLE_MAX: Duration = Duration::from_micros(300);
+/// What a single call counts for at most in the average, as a multiple of the largest average, so
+/// that one hiccup does not decide.
+const SAMPLE_OVER: u32 = 2;
 
 /// A call in place that took this long sends the next ones to the ring: so long may readers wait.
 const SLOW: Duration = Duration::from_millis(5);
@@ -82,8 +85,8 @@ impl InPlace {
     /// has run tasks so far, without what they only waited.
     pub(crate) fn new(now: Instant, worked: impl Fn() -> Duration + 'static) -> InPlace {
         InPlace {
-            writes: Pace::new(),
-            flushes: Pace::new(),
+            writes: Pace::new(WRITE_AVERAGE_MAX),
+            flushes: Pace::new(FLUSH_AVERAGE_MAX),
             looked: Cell::new((now, worked())),
             is_idle: Cell::new(false),
             answered: Cell::new(None),
@@ -140,15 +143,17 @@ impl InPlace {
 /// How fast calls of one kind were.
 #[derive(Debug)]
 struct Pace {
+    average_max: Duration,
     average: Cell<Duration>,
     barred_until: Cell<Option<Instant>>,
     penalty: Cell<Duration>,
 }
 
 impl Pace {
-    fn new() -> Pace {
+    fn new(average_max: Duration) -> Pace {
         Pace {
-            average: Cell::new(AVERAGE_FIRST),
+            average_max,
+            average: Cell::new(average_max / 2),
             barred_until: Cell::new(None),
             penalty: Cell::new(PENALTY_MIN),
         }
@@ -160,9 +165,10 @@ impl Pace {
 
     fn note(&self, now: Instant, taken: Duration) {
         let before = self.average.get();
-        let average = before - before / AVERAGE_OVER + taken.min(SAMPLE_MAX) / AVERAGE_OVER;
+        let sample = taken.min(SAMPLE_OVER * self.average_max);
+        let average = before - before / AVERAGE_OVER + sample / AVERAGE_OVER;
         self.average.set(average);
-        if taken > SLOW || average >= AVERAGE_MAX {
+        if taken > SLOW || average >= self.average_max {
             let least = if taken > SLOW {
                 PENALTY_SLOW
             } else {
@@ -171,8 +177,9 @@ impl Pace {
             let penalty = self.penalty.get().max(least);
             self.barred_until.set(Some(now + penalty));
             self.penalty.set((2 * penalty).min(PENALTY_MAX));
-            self.average.set(AVERAGE_FIRST);
-        } else if taken < AVERAGE_MAX {
+            // What is assumed of a device that is tried again.
+            self.average.set(self.average_max / 2);
+        } else if taken < self.average_max {
             self.penalty.set(PENALTY_MIN);
         }
     }

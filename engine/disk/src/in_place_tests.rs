@@ -98,7 +98,7 @@ fn a_device_that_is_slow_on_average_uses_the_ring_until_it_is_tried_again() {
     let (in_place, start) = fast();
     let mut calls = 0;
     while in_place.writes.permits(start) {
-        in_place.note_write(start, Duration::from_micros(400));
+        in_place.note_write(start, Duration::from_micros(900));
         calls += 1;
     }
     assert!(calls > 1, "one call decided");
@@ -108,6 +108,19 @@ fn a_device_that_is_slow_on_average_uses_the_ring_until_it_is_tried_again() {
     assert!(in_place.writes.permits(later));
     in_place.note_write(later, FAST);
     assert!(in_place.writes.permits(later), "it is fast again");
+}
+
+/// A flush also holds a core that others wait for, a write one that has time to spare.
+#[test]
+fn a_device_may_be_too_slow_to_flush_and_fast_enough_to_write() {
+    let (in_place, start) = fast();
+    let taken = Duration::from_micros(300);
+    for _ in 0..32 {
+        in_place.note_write(start, taken);
+        in_place.note_flush(start, taken);
+    }
+    assert!(in_place.writes.permits(start));
+    assert!(!in_place.permits_flush(start));
 }
 
 /// A core under load once took what the ring needed on a busy machine (12 ms a write) for the

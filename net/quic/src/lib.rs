@@ -34,6 +34,7 @@ pub mod certificates;
 mod chunks;
 #[cfg(feature = "tokio")]
 pub mod client;
+mod congestion;
 #[cfg(all(test, feature = "glommio", feature = "tokio"))]
 mod crash_tests;
 pub mod error;

@@ -3,6 +3,7 @@
 
 mod client_tests;
 mod closing_tests;
+mod congestion_tests;
 mod data_tests;
 mod driver_tests;
 mod handshake_tests;

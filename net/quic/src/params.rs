@@ -16,10 +16,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use quinn_proto::{
-    IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt, congestion::CubicConfig,
-};
+use quinn_proto::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use thiserror::Error;
+
+use crate::congestion::Congestion;
 
 /// Name of the protocol in the TLS handshake (ALPN). A server of another protocol refuses it.
 pub const PROTOCOL_NAME: &[u8] = b"nova/1";
@@ -258,8 +258,7 @@ impl Transport {
     }
 
     fn config(&self) -> TransportConfig {
-        let mut congestion = CubicConfig::default();
-        congestion.initial_window(self.congestion_window_initial_bytes);
+        let congestion = Congestion::new(self.congestion_window_initial_bytes);
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(self.mtu_max);
         let idle_timeout = IdleTimeout::try_from(self.idle_timeout.min(IDLE_TIMEOUT_MAX))

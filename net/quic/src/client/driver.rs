@@ -13,7 +13,6 @@
 //!
 //! # Invariants
 //! - A round is bounded: one call to receive, and so many datagrams to send before and behind it.
-//! - What has come is looked at when all is sent, or after so many rounds.
 //! - Datagrams leave in the order in which they were made.
 //! - The task ends once the connection is over for both ends, or with its runtime; whoever waits
 //!   for it then is told.
@@ -46,11 +45,6 @@ use crate::socket::datagrams;
 /// Datagrams that are sent before others of the runtime have a turn.
 const DATAGRAMS_A_ROUND: usize = 20;
 
-/// Rounds that send without a look at what has come. An acknowledgement that is taken while there
-/// is more to send counts as one of a connection that congestion holds back, and its congestion
-/// window grows: when only the peer's windows bound it, to hundreds of megabytes.
-const ROUNDS_UNHEARD_MAX: usize = 6;
-
 /// The task of a connection.
 pub(super) struct Driver {
     link: Arc<Link>,
@@ -63,7 +57,6 @@ pub(super) struct Driver {
     scratch: Vec<u8>,
     /// Datagrams in `scratch` that have not left.
     held: Option<Transmit>,
-    rounds_unheard: usize,
     alarm: Alarm,
     _place: Place,
 }
@@ -84,7 +77,6 @@ impl Driver {
             slots: Slots::new(),
             scratch: Vec::new(),
             held: None,
-            rounds_unheard: 0,
             alarm: Alarm::default(),
             _place: place,
         }
@@ -228,11 +220,7 @@ impl Future for Driver {
         this.link.with(|state| state.wake_up(now));
         // What was written first: whoever wrote it waits for the answer.
         let mut goes_on = this.transmit(context, now);
-        this.rounds_unheard = match goes_on {
-            true => (this.rounds_unheard + 1) % ROUNDS_UNHEARD_MAX,
-            false => 0,
-        };
-        if this.rounds_unheard == 0 && this.receive(context) {
+        if this.receive(context) {
             goes_on |= this.transmit(context, Instant::now());
             goes_on |= this.socket.poll_readable(context).is_ready();
         }

@@ -13,7 +13,7 @@
 //! - A core spins only within the window after it has received or sent something. Idle, it sleeps.
 //!   Time in which others worked is not of the window, up to [`WINDOWS_MAX`] times its length.
 //! - While it spins every other task that is ready runs as well, and the executor looks at its
-//!   rings, timers and mail every [`VISIT_INTERVAL`].
+//!   rings, timers and mail every [`VISIT_INTERVAL`], counted from the end of the last such look.
 //! - While [`Spin::hold`] holds it sleeps at once: what it waits for comes by a ring.
 //!
 //! # Not here
@@ -44,6 +44,8 @@ pub struct Spin {
     lasted: Cell<Duration>,
     /// Until the executor is to look at its rings.
     until_visit: Cell<Duration>,
+    /// The executor was told to look at its rings, and the next look tells that it has.
+    is_visiting: Cell<bool>,
     spent: Cell<Duration>,
     looked: Cell<Option<Instant>>,
 }
@@ -68,6 +70,7 @@ impl Spin {
             left: Cell::new(Duration::ZERO),
             lasted: Cell::new(Duration::ZERO),
             until_visit: Cell::new(VISIT_INTERVAL),
+            is_visiting: Cell::new(false),
             spent: Cell::new(Duration::ZERO),
             looked: Cell::new(None),
         })
@@ -99,7 +102,10 @@ impl Spin {
     pub(super) fn wait(&self, now: Instant) -> Wait {
         let before = self.looked.replace(Some(now));
         let gap = before.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
-        let until_visit = self.until_visit.get().saturating_sub(gap);
+        let until_visit = match self.is_visiting.take() {
+            true => VISIT_INTERVAL,
+            false => self.until_visit.get().saturating_sub(gap),
+        };
         if gap <= LOOK_GAP_MAX {
             self.spent.set(self.spent.get() + gap);
             self.left.set(self.left.get().saturating_sub(gap));
@@ -111,7 +117,7 @@ impl Spin {
             self.looked.set(None);
             Wait::Sleep
         } else if until_visit.is_zero() {
-            self.until_visit.set(VISIT_INTERVAL);
+            self.is_visiting.set(true);
             Wait::Visit
         } else {
             self.until_visit.set(until_visit);

@@ -68,6 +68,20 @@ fn time_in_which_others_worked_is_neither_spent_nor_of_the_window() {
     assert_eq!(spin(&core, at + us(3) + VISIT_INTERVAL).0, us(47));
 }
 
+/// Where the rings take longer than the interval, visits once followed each other without a look.
+#[test]
+fn a_slow_visit_is_not_followed_by_the_next_one() {
+    let at = Instant::now();
+    let core = Spin::new(us(50));
+    core.renew();
+    assert_eq!(core.wait(at), Wait::Spin);
+    assert_eq!(core.wait(at + VISIT_INTERVAL), Wait::Visit);
+    let back = at + VISIT_INTERVAL * 3;
+    assert_eq!(core.wait(back), Wait::Spin);
+    assert_eq!(core.wait(back + VISIT_INTERVAL - us(1)), Wait::Spin);
+    assert_eq!(core.wait(back + VISIT_INTERVAL), Wait::Visit);
+}
+
 #[test]
 fn a_core_whose_looks_are_late_sleeps_all_the_same() {
     let at = Instant::now();
