@@ -34,9 +34,13 @@ impl Attempt {
         self.because(failure_of(error.raw_os_error()), error.to_string())
     }
 
-    /// The error for what glommio said.
+    /// The error for what glommio said. Where the system said it, that alone is told: glommio adds
+    /// the name that the file was opened by, which may be another by now.
     pub(crate) fn failed_in_ring(&self, error: &GlommioError<()>) -> DiskError {
-        self.because(failure_of(error.raw_os_error()), error.to_string())
+        match error.raw_os_error() {
+            Some(number) => self.failed(&io::Error::from_raw_os_error(number)),
+            None => self.because(DiskFailure::Io, error.to_string()),
+        }
     }
 
     /// The error when only `done` bytes came through.
@@ -70,3 +74,7 @@ pub(crate) fn failure_of(number: Option<i32>) -> DiskFailure {
         _ => DiskFailure::Io,
     }
 }
+
+#[cfg(test)]
+#[path = "failure_tests.rs"]
+mod tests;
