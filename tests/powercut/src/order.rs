@@ -17,7 +17,7 @@ use std::str::FromStr;
 pub enum Order {
     /// The power goes. Answered when it went, by what became of the cache.
     Cut(Cut),
-    /// The power is back.
+    /// The power is back. Nothing fails, hangs or lies any more.
     On,
     /// The next requests of a kind fail.
     Fail(Kind, u64),

@@ -67,7 +67,10 @@ impl State {
     fn take(&mut self, order: Order) -> String {
         match order {
             Order::Cut(_) | Order::Hang => unreachable!("they are answered when they happen"),
-            Order::On => self.device.power_on(),
+            Order::On => {
+                self.device.power_on();
+                self.is_hanging = false;
+            }
             Order::Fail(kind, times) => self.device.fail(kind, times),
             Order::Delay(kind, milliseconds) => {
                 self.delays[kind as usize] = Duration::from_millis(milliseconds);

@@ -67,10 +67,7 @@ async fn run(kind: FileSystem, seed: u64) {
     passing.finish().await;
     load.finish().await;
     // All that was sent is acked now. Nothing else survives.
-    scene.cut_now(Survivors::None);
-    scene.fall();
-    load.run.history.note(Event::Killed);
-    scene.rise();
+    scene.lose_cache_and_rise(&load.run.history);
     load.read_all().await;
     passing.check().await;
     let star = scene.star.take().expect("it is ready");

@@ -5,10 +5,9 @@
 use crate::scene::Scene;
 use nova_client::{ClientError, Code, Facts, ProducerConfig, Record, SequenceNumber, read_from};
 use nova_e2e::calls::{bodies_of, in_time, make_stream};
-use nova_e2e::history::Event;
 use nova_e2e::load::{Load, setting};
 use nova_e2e::small_disk::Kind as FileSystem;
-use nova_powercut::device::{Kind, Survivors};
+use nova_powercut::device::Kind;
 use nova_powercut::order::Order;
 
 /// How a star ends that cannot trust its disk any more.
@@ -31,10 +30,7 @@ async fn fails_and_ends(kinds: [Kind; 2], file_system: FileSystem) {
         let ended = star.wait_for_end().expect_code(CANNOT_TRUST_DISK);
         let why = ended.stderr.lines().find(|line| line.contains("why:"));
         println!("{kind:?} fails, {}", why.expect("a reason").trim());
-        scene.cut_now(Survivors::None);
-        scene.fall();
-        load.run.history.note(Event::Killed);
-        scene.rise();
+        scene.lose_cache_and_rise(&load.run.history);
     }
     in_time("acks", load.run.wait_for_acks(ACKS)).await;
     load.finish().await;

@@ -2,10 +2,8 @@
 
 use crate::scene::Scene;
 use nova_e2e::calls::in_time;
-use nova_e2e::history::Event;
 use nova_e2e::load::{Load, setting};
 use nova_e2e::small_disk::Kind as FileSystem;
-use nova_powercut::device::Survivors;
 use nova_powercut::order::Order;
 use std::time::Duration;
 
@@ -44,11 +42,7 @@ async fn while_the_device_hangs_nothing_is_acked() {
         assert!(acked.is_err(), "an ack while the device hangs");
         if !goes_on {
             // It never comes back: what hung is lost.
-            scene.cut_now(Survivors::None);
-            scene.disk.order(Order::Resume);
-            scene.fall();
-            run.history.note(Event::Killed);
-            scene.rise();
+            scene.lose_cache_and_rise(&run.history);
         } else {
             scene.disk.order(Order::Resume);
         }
@@ -57,10 +51,7 @@ async fn while_the_device_hangs_nothing_is_acked() {
     in_time("acks", load.run.wait_for_acks(ACKS)).await;
     assert!(!scene.star().process().has_ended());
     load.finish().await;
-    scene.cut_now(Survivors::None);
-    scene.fall();
-    load.run.history.note(Event::Killed);
-    scene.rise();
+    scene.lose_cache_and_rise(&load.run.history);
     load.read_all().await;
     load.judge(&scene.home, "hanging", seed);
 }

@@ -9,6 +9,7 @@
 
 use crate::{POWER_DISK, SITE};
 use nova_e2e::chance::Chance;
+use nova_e2e::history::{Event, History};
 use nova_e2e::home::{Home, Star};
 use nova_e2e::small_disk::Kind as FileSystem;
 use nova_powercut::device::{Cut, Kind, Survivors};
@@ -116,6 +117,15 @@ impl Scene {
     pub fn cut_now(&mut self, survivors: Survivors) {
         let ordered = self.set_cut(0, survivors);
         self.disk.wait_for(ordered);
+    }
+
+    /// The power goes, only what is on the medium survives, and the star is ready on that.
+    #[track_caller]
+    pub fn lose_cache_and_rise(&mut self, history: &History) {
+        self.cut_now(Survivors::None);
+        self.fall();
+        history.note(Event::Killed);
+        self.rise();
     }
 
     /// What a cut leaves of the processes and mounts: nothing.
