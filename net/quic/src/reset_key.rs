@@ -12,7 +12,7 @@
 
 use quinn_proto::crypto::{CryptoError, HmacKey};
 use rustls::crypto::{
-    aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256,
+    ring::cipher_suite::TLS13_AES_128_GCM_SHA256,
     tls13::{Hkdf, OkmBlock},
 };
 

@@ -29,7 +29,7 @@ use quinn_proto::crypto::rustls::QuicServerConfig;
 use rustls::ClientConfig;
 use rustls::{
     RootCertStore,
-    crypto::{CryptoProvider, aws_lc_rs},
+    crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, pem, pem::PemObject},
     version::TLS13,
 };
@@ -214,19 +214,19 @@ pub(crate) fn roots(authorities: &[u8]) -> Result<RootCertStore, TlsError> {
 
 /// The cryptography of both ends, suites in order of preference.
 pub(crate) fn provider() -> CryptoProvider {
-    use aws_lc_rs::cipher_suite as suite;
+    use ring::cipher_suite as suite;
     CryptoProvider {
         cipher_suites: vec![
             suite::TLS13_AES_128_GCM_SHA256,
             suite::TLS13_AES_256_GCM_SHA384,
             suite::TLS13_CHACHA20_POLY1305_SHA256,
         ],
-        ..aws_lc_rs::default_provider()
+        ..ring::default_provider()
     }
 }
 
 /// The operating system's randomness.
 #[cfg(feature = "glommio")]
 pub(crate) fn random() -> &'static dyn SecureRandom {
-    aws_lc_rs::default_provider().secure_random
+    ring::default_provider().secure_random
 }

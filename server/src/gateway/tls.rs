@@ -45,7 +45,7 @@ pub(crate) fn acceptor(directory: &Path) -> Result<TlsAcceptor, HttpTlsError> {
         file: key_file,
         source,
     })?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
