@@ -17,10 +17,13 @@
 //! - How many operations are in flight: the shard's limits bound it.
 //! - What a failure means: the shard decides.
 
+use crate::failure::Attempt;
 use crate::in_flight::InFlight;
 use crate::in_place::InPlace;
 use crate::layout::Layout;
 use crate::operations::{Operations, Outcome};
+use crate::writable::Calls;
+use crate::writer::Writer;
 use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local, spawn_local_into};
 use nova_core::disk::{DiskError, DiskOp, DiskResult, OpToken};
 use nova_model::limits::{GROUP_BYTES_MAX, READ_CHUNK_BYTES};
@@ -86,8 +89,10 @@ impl Driver {
         on_complete: impl Fn(OpToken, DiskResult) + 'static,
     ) -> Result<Driver, DiskError> {
         let worked = move || executor_run().saturating_sub(spun());
-        let pace = InPlace::new(Instant::now(), worked);
-        let operations = Operations::new(config, pace).await?;
+        let attempt = Attempt::new("start writing", config.layout.root(), 0, 0);
+        let writer = Writer::start().map_err(|error| attempt.failed(&error))?;
+        let in_place = InPlace::new(Instant::now(), worked);
+        let operations = Operations::new(config, Calls { in_place, writer }).await?;
         let zero_queue = executor().create_task_queue(
             Shares::Static(ZERO_SHARES),
             Latency::NotImportant,

@@ -19,7 +19,8 @@
 //!
 //! A flush behind a write of the ring is short, and the ring would hand it to a worker. It is done
 //! in place also on a busy core, as long as flushes in place are fast: faster than a write has to
-//! be, since others wait for a busy core.
+//! be, since others wait for a busy core. Where they are not, a thread beside the core writes and
+//! flushes (docs/decisions/0016).
 //!
 //! # Invariants
 //! - Only calls in place count. What the ring takes tells nothing of them: on a busy machine it may
@@ -46,13 +47,13 @@ const FLUSH_AVERAGE_MAX: Duration = Duration::from_micros(150);
 /// that one hiccup does not decide.
 const SAMPLE_OVER: u32 = 2;
 
-/// A call in place that took this long sends the next ones to the ring: so long may readers wait.
+/// Behind a call in place that took this long none is made for a while: so long may readers wait.
 const SLOW: Duration = Duration::from_millis(5);
 
 /// For so long: a device that hangs takes a twentieth of the core, and ever less.
 const PENALTY_SLOW: Duration = Duration::from_millis(100);
 
-/// For so long the ring is taken at first when the average is too high.
+/// For so long none is made at first when the average is too high.
 const PENALTY_MIN: Duration = Duration::from_millis(10);
 
 /// For so long when it has failed again and again.

@@ -43,6 +43,7 @@ mod segments;
 mod trial_tests;
 mod writable;
 mod write_through;
+mod writer;
 
 pub use boot::FileBootDisk;
 pub use completions::Completions;

@@ -21,12 +21,11 @@ use crate::driver::{DriverConfig, READ_BYTES_MAX, SyncMode};
 use crate::failure::Attempt;
 use crate::handles::Handles;
 use crate::in_flight::Guard;
-use crate::in_place::InPlace;
 use crate::layout::Layout;
 use crate::lull::Lull;
 use crate::read_buffer::Home;
 use crate::segments::{self, Draft};
-use crate::writable::{Durable, Writable};
+use crate::writable::{Calls, Durable, Writable};
 use crate::write_through::writes_through;
 use bytes::{Bytes, BytesMut};
 use glommio::executor;
@@ -60,7 +59,7 @@ pub(crate) type Outcome = Result<DiskResult, DiskError>;
 pub(crate) struct Operations {
     layout: Layout,
     durable: Durable,
-    in_place: Rc<InPlace>,
+    calls: Rc<Calls>,
     writables: RefCell<BTreeMap<SegmentFile, Rc<Writable>>>,
     handles: Handles,
     /// One piece of zeros, shared by all background writes of that size.
@@ -74,7 +73,7 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    pub(crate) async fn new(config: DriverConfig, pace: InPlace) -> Result<Operations, DiskError> {
+    pub(crate) async fn new(config: DriverConfig, calls: Calls) -> Result<Operations, DiskError> {
         let zeros = probe_device(&config.layout.star()).await?;
         let root = config.layout.root().to_owned();
         let is_through = blocking(move || Ok(writes_through(&root))).await;
@@ -85,7 +84,7 @@ impl Operations {
         Ok(Operations {
             layout: config.layout,
             durable,
-            in_place: Rc::new(pace),
+            calls: Rc::new(calls),
             writables: RefCell::default(),
             handles: Handles::new(config.read_handles_max),
             zeros: Rc::new(zeros),
@@ -97,7 +96,7 @@ impl Operations {
 
     /// Answers were given just now.
     pub(crate) fn note_answers(&self) {
-        self.in_place.note_answers(Instant::now());
+        self.calls.in_place.note_answers(Instant::now());
     }
 
     /// Descriptors that are open.
@@ -163,13 +162,8 @@ impl Operations {
         file: SegmentFile,
         attempt: &Attempt,
     ) -> Result<Writable, DiskError> {
-        let writable = Writable::open(
-            &draft.path,
-            self.durable,
-            Rc::clone(&self.in_place),
-            attempt,
-        )
-        .await?;
+        let writable =
+            Writable::open(&draft.path, self.durable, Rc::clone(&self.calls), attempt).await?;
         let (layout, draft) = (self.layout.clone(), draft.clone());
         match blocking(move || segments::place(&layout, &draft, file)).await {
             Ok(()) => Ok(writable),

@@ -8,23 +8,24 @@
 //!
 //! # Not here
 //! - Making and naming the file: [`crate::segments`].
-//! - Whether a flush is needed: [`crate::write_through`]. Who blocks for it: [`crate::in_place`].
+//! - Whether a flush is needed: [`crate::write_through`]. Whether the core blocks for it:
+//!   [`crate::in_place`]. Who else does: [`crate::writer`].
 
 use crate::driver::SyncMode;
 use crate::failure::Attempt;
 use crate::in_flight::InFlight;
 use crate::in_place::InPlace;
 use crate::lock;
+use crate::writer::{Writer, write_durably};
 use bytes::Bytes;
 use glommio::GlommioError;
 use glommio::io::{DmaBuffer, DmaFile, OpenOptions};
 use nova_core::disk::{DiskError, DiskFailure};
 use nova_model::limits::BLOCK_BYTES;
 use rustix::fs::OFlags;
-use rustix::io::{Errno, ReadWriteFlags};
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::io::IoSlice;
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::rc::Rc;
@@ -40,6 +41,15 @@ pub(crate) struct Durable {
     pub(crate) is_through: bool,
 }
 
+/// How a core writes by blocking calls.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    /// Whether it makes them itself.
+    pub(crate) in_place: InPlace,
+    /// Who else makes them.
+    pub(crate) writer: Writer,
+}
+
 /// A file that is open for writing and locked.
 #[derive(Debug)]
 pub(crate) struct Writable {
@@ -47,7 +57,7 @@ pub(crate) struct Writable {
     durable: Durable,
     poisoned: Cell<bool>,
     in_flight: Rc<InFlight>,
-    in_place: Rc<InPlace>,
+    calls: Rc<Calls>,
 }
 
 impl Writable {
@@ -55,7 +65,7 @@ impl Writable {
     pub(crate) async fn open(
         path: &Path,
         durable: Durable,
-        in_place: Rc<InPlace>,
+        calls: Rc<Calls>,
         attempt: &Attempt,
     ) -> Result<Writable, DiskError> {
         let flags = match durable.is_through {
@@ -75,7 +85,7 @@ impl Writable {
             durable,
             poisoned,
             in_flight: Rc::default(),
-            in_place,
+            calls,
         };
         let error = match lock::try_lock(writable.descriptor()) {
             Ok(true) => return Ok(writable),
@@ -113,8 +123,9 @@ impl Writable {
         copy_padded(&parts, buffer.as_bytes_mut());
         drop(parts);
         let mut begun = Instant::now();
-        if self.in_place.permits_write(length, begun) {
-            if self.in_place.has_answers(begun) {
+        let in_place = &self.calls.in_place;
+        if in_place.permits_write(length, begun) {
+            if in_place.has_answers(begun) {
                 // The answers to the group before go first: nothing leaves the core while it is
                 // blocked. Two rounds let a lane's answer reach its connection and the connection
                 // its socket.
@@ -123,43 +134,19 @@ impl Writable {
                 self.check(attempt)?;
                 begun = Instant::now();
             }
-            let outcome = self.write_in_place(buffer.as_bytes(), offset, attempt);
-            self.in_place.note_write(begun, begun.elapsed());
-            return outcome;
+            let sync = self.durable.sync;
+            let written = write_durably(self.descriptor(), buffer.as_bytes(), offset, sync);
+            in_place.note_write(begun, begun.elapsed());
+            return self.settle_call(written, length, attempt);
+        }
+        if !self.durable.is_through && !in_place.permits_flush(begun) {
+            let (writer, sync) = (&self.calls.writer, self.durable.sync);
+            let written = writer.write(&self.file, buffer, offset, sync).await;
+            return self.settle_call(written, length, attempt);
         }
         let written = self.file.write_at(buffer, offset).await;
         self.settle(written, length, attempt)?;
-        self.flush(attempt).await
-    }
-
-    /// The same by blocking calls.
-    fn write_in_place(
-        &self,
-        buffer: &[u8],
-        offset: u64,
-        attempt: &Attempt,
-    ) -> Result<(), DiskError> {
-        let flags = match self.durable.sync {
-            SyncMode::Dsync => ReadWriteFlags::DSYNC,
-            SyncMode::Fdatasync => ReadWriteFlags::empty(),
-        };
-        let written = loop {
-            let buffer = [IoSlice::new(buffer)];
-            match rustix::io::pwritev2(self.descriptor(), &buffer, offset, flags) {
-                Err(Errno::INTR) => {}
-                written => break written,
-            }
-        };
-        let mut outcome = match written {
-            Ok(done) if done == buffer.len() => Ok(()),
-            Ok(done) => Err(attempt.short(done)),
-            Err(error) => Err(attempt.failed(&error.into())),
-        };
-        if outcome.is_ok() && self.durable.sync == SyncMode::Fdatasync {
-            let synced = rustix::fs::fdatasync(self.descriptor());
-            outcome = synced.map_err(|error| attempt.failed(&error.into()));
-        }
-        self.or_poison(outcome)
+        self.flush(attempt)
     }
 
     /// Writes a buffer of zeros at `offset`; durable after [`Writable::flush_zeros`].
@@ -181,7 +168,8 @@ impl Writable {
             return Ok(());
         }
         self.check(attempt)?;
-        self.flush_in_ring(attempt).await
+        let synced = self.file.fdatasync().await;
+        self.or_poison(synced.map_err(|error| attempt.failed_in_ring(&error)))
     }
 
     /// Cuts the file to `length`, durably. It takes no other descriptor: there may be none.
@@ -216,31 +204,30 @@ impl Writable {
         length: usize,
         attempt: &Attempt,
     ) -> Result<(), DiskError> {
-        let outcome = match written {
-            Ok(done) if done == length => Ok(()),
-            Ok(done) => Err(attempt.short(done)),
-            Err(error) => Err(attempt.failed_in_ring(&error)),
-        };
-        self.or_poison(outcome)
+        let written = written.map_err(|error| attempt.failed_in_ring(&error));
+        self.or_poison(written.and_then(|done| whole(done, length, attempt)))
     }
 
-    /// Makes what was written durable, unless each write is by itself.
-    async fn flush(&self, attempt: &Attempt) -> Result<(), DiskError> {
+    /// What a blocking call brought.
+    fn settle_call(
+        &self,
+        written: io::Result<usize>,
+        length: usize,
+        attempt: &Attempt,
+    ) -> Result<(), DiskError> {
+        let written = written.map_err(|error| attempt.failed(&error));
+        self.or_poison(written.and_then(|done| whole(done, length, attempt)))
+    }
+
+    /// Makes what the ring wrote durable, unless each write is by itself.
+    fn flush(&self, attempt: &Attempt) -> Result<(), DiskError> {
         if self.durable.is_through {
             return Ok(());
         }
         let begun = Instant::now();
-        if !self.in_place.permits_flush(begun) {
-            return self.flush_in_ring(attempt).await;
-        }
         let synced = rustix::fs::fdatasync(self.descriptor());
-        self.in_place.note_flush(begun, begun.elapsed());
+        self.calls.in_place.note_flush(begun, begun.elapsed());
         self.or_poison(synced.map_err(|error| attempt.failed(&error.into())))
-    }
-
-    async fn flush_in_ring(&self, attempt: &Attempt) -> Result<(), DiskError> {
-        let synced = self.file.fdatasync().await;
-        self.or_poison(synced.map_err(|error| attempt.failed_in_ring(&error)))
     }
 
     fn or_poison(&self, outcome: Result<(), DiskError>) -> Result<(), DiskError> {
@@ -254,6 +241,14 @@ impl Writable {
         // SAFETY: the descriptor is open as long as `self.file`, which the result borrows; nothing
         // closes it but dropping the last reference to that file.
         unsafe { BorrowedFd::borrow_raw(self.file.as_raw_fd()) }
+    }
+}
+
+/// A write that came through in part has failed.
+fn whole(done: usize, length: usize, attempt: &Attempt) -> Result<(), DiskError> {
+    match done == length {
+        true => Ok(()),
+        false => Err(attempt.short(done)),
     }
 }
 
