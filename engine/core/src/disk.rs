@@ -24,7 +24,7 @@ use bytes::Bytes;
 use nova_model::{Generation, LogId, SegmentNumber};
 use rkyv::{Archive, Deserialize, Serialize};
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// A segment's file, by its place.
@@ -49,7 +49,24 @@ impl fmt::Display for SegmentFile {
 pub struct OpToken(pub u64);
 
 /// Bytes of a sealed index, mapped by the driver; any thread may read them.
-pub type Mapped = Arc<dyn Deref<Target = [u8]> + Send + Sync>;
+pub type Mapped = Arc<dyn IndexBytes>;
+
+/// Bytes that may still be on the device. Who looks at one that the device does not give is ended
+/// by the system, without a word; so they are fetched first.
+pub trait IndexBytes: Deref<Target = [u8]> + Send + Sync {
+    /// Fetches the bytes of a range.
+    fn fetch(&self, range: Range<usize>) -> Result<(), Unreadable>;
+}
+
+/// The device does not give bytes that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable;
+
+impl IndexBytes for Bytes {
+    fn fetch(&self, _range: Range<usize>) -> Result<(), Unreadable> {
+        Ok(())
+    }
+}
 
 /// One thing to do with storage.
 #[derive(Clone)]

@@ -31,6 +31,7 @@ mod handles;
 mod identity;
 mod in_flight;
 mod in_place;
+mod index_map;
 mod layout;
 mod lock;
 mod lull;

@@ -12,6 +12,7 @@
 //! - Writing and reading segments while a core runs: [`crate::driver`].
 
 use crate::durable;
+use crate::index_map::IndexMap;
 use crate::layout::{self, Layout, LogEntry};
 use bytes::Bytes;
 use memmap2::{Mmap, MmapMut};
@@ -198,7 +199,7 @@ pub(crate) fn place_draft(
     (file, generation): (SegmentFile, Generation),
     length: u64,
     index: &[u8],
-) -> io::Result<Arc<Mmap>> {
+) -> io::Result<Arc<IndexMap>> {
     let draft = layout.draft_of(file, generation);
     cut(&draft, length)?;
     let index = store_index(layout, file, generation, index)?;
@@ -266,7 +267,7 @@ pub(crate) fn store_index(
     file: SegmentFile,
     generation: Generation,
     bytes: &[u8],
-) -> io::Result<Arc<Mmap>> {
+) -> io::Result<Arc<IndexMap>> {
     let name = layout::index_name(file.number, generation);
     map(&durable::store(&layout.log(file.log), &name, bytes)?)
 }
@@ -276,16 +277,17 @@ pub(crate) fn map_index(
     layout: &Layout,
     file: SegmentFile,
     generation: Generation,
-) -> io::Result<Arc<Mmap>> {
+) -> io::Result<Arc<IndexMap>> {
     map(&File::open(layout.index_of(file, generation))?)
 }
 
-fn map(file: &File) -> io::Result<Arc<Mmap>> {
+fn map(file: &File) -> io::Result<Arc<IndexMap>> {
     // SAFETY: an index is never changed in place: it is stored by renaming a new file over the
     // name and given up by removing the name, and both leave the mapped file as it is. The data
     // directory's lock keeps other stars away. Somebody who truncates the file by hand would break
     // this: reading behind its end then stops the process with SIGBUS.
-    unsafe { Mmap::map(file) }.map(Arc::new)
+    let map = unsafe { Mmap::map(file) }?;
+    Ok(Arc::new(IndexMap(map)))
 }
 
 /// Gives a spare file its length. Returns whether all of its space was written before.

@@ -147,6 +147,8 @@ pub struct Device {
     cut: Option<Cut>,
     report: Option<Report>,
     failures: [u64; 3],
+    /// Places that are not read any more.
+    spoiled: Vec<Range<usize>>,
     chance: Chance,
     counts: Counts,
 }
@@ -167,6 +169,7 @@ impl Device {
             cut: None,
             report: None,
             failures: [0; 3],
+            spoiled: Vec::new(),
             chance: Chance(seed),
             counts: Counts::default(),
         }
@@ -196,6 +199,11 @@ impl Device {
     pub fn read(&mut self, life: Life, offset: u64, length: usize) -> Result<&[u8], Refused> {
         self.admit(life, Kind::Read)?;
         let place = self.place(offset, length)?;
+        let touches = |bad: &Range<usize>| bad.start < place.end && place.start < bad.end;
+        if self.spoiled.iter().any(touches) {
+            self.counts.failed += 1;
+            return Err(Refused::Failed);
+        }
         Ok(&self.contents[place])
     }
 
@@ -266,6 +274,13 @@ impl Device {
     /// The next requests of a kind fail.
     pub fn fail(&mut self, kind: Kind, times: u64) {
         self.failures[kind as usize] = times;
+    }
+
+    /// From now on a stretch is not read any more, also when the power was away.
+    pub fn spoil(&mut self, offset: u64, length: usize) -> Result<(), Refused> {
+        let place = self.place(offset, length)?;
+        self.spoiled.push(place);
+        Ok(())
     }
 
     /// From now on flushes are answered and do nothing.

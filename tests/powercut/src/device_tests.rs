@@ -263,6 +263,21 @@ fn requests_fail_as_often_as_they_were_told_to() {
     assert_eq!(device.counts(), counts);
 }
 
+#[test]
+fn what_is_spoiled_is_not_read_and_all_else_is() {
+    let mut device = device();
+    let at = 4 * SECTOR_BYTES as u64;
+    assert_eq!(device.spoil(at, SECTOR_BYTES), Ok(()));
+    assert_eq!(device.spoil(BYTES as u64, 1), Err(Refused::OutOfRange));
+    cut(&mut device, 7, Survivors::None);
+    let life = device.life();
+    assert!(device.read(life, 0, at as usize).is_ok());
+    assert_eq!(device.read(life, 0, at as usize + 1), Err(Refused::Failed));
+    let behind = at + SECTOR_BYTES as u64;
+    assert_eq!(device.read(life, behind - 1, 2), Err(Refused::Failed));
+    assert!(device.read(life, behind, 1).is_ok());
+}
+
 /// A flush that failed has made nothing durable; a write that failed landed in part.
 #[test]
 fn what_failed_is_not_on_the_medium() {

@@ -21,6 +21,8 @@ pub enum Order {
     On,
     /// The next requests of a kind fail.
     Fail(Kind, u64),
+    /// Reads of so many bytes from a place on fail for ever.
+    Spoil(u64, usize),
     /// Each request of a kind takes so many milliseconds longer.
     Delay(Kind, u64),
     /// Writes and flushes wait. Answered when the first one does.
@@ -45,6 +47,7 @@ impl fmt::Display for Order {
             }
             Order::On => write!(f, "on"),
             Order::Fail(kind, times) => write!(f, "fail {} {times}", word(*kind)),
+            Order::Spoil(offset, length) => write!(f, "spoil {offset} {length}"),
             Order::Delay(kind, milliseconds) => write!(f, "delay {} {milliseconds}", word(*kind)),
             Order::Hang => write!(f, "hang"),
             Order::Resume => write!(f, "resume"),
@@ -76,6 +79,11 @@ impl FromStr for Order {
             }),
             ["on"] => Order::On,
             ["fail", kind, times] => Order::Fail(kind_of(kind, text)?, number(times)?),
+            ["spoil", offset, length] => {
+                let length = usize::try_from(number(length)?);
+                let length = length.map_err(|_| NoOrder(text.to_owned()))?;
+                Order::Spoil(number(offset)?, length)
+            }
             ["delay", kind, milliseconds] => {
                 Order::Delay(kind_of(kind, text)?, number(milliseconds)?)
             }

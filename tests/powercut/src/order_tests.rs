@@ -18,6 +18,7 @@ fn an_order_is_read_as_it_was_written() {
         Order::Fail(Kind::Read, 1),
         Order::Fail(Kind::Write, 2),
         Order::Fail(Kind::Flush, u64::MAX),
+        Order::Spoil(1 << 40, 4096),
         Order::Delay(Kind::Flush, 20),
         Order::Hang,
         Order::Resume,

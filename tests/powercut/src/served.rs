@@ -72,6 +72,10 @@ impl State {
                 self.is_hanging = false;
             }
             Order::Fail(kind, times) => self.device.fail(kind, times),
+            Order::Spoil(offset, length) => {
+                let spoiled = self.device.spoil(offset, length);
+                spoiled.expect("a stretch of the device");
+            }
             Order::Delay(kind, milliseconds) => {
                 self.delays[kind as usize] = Duration::from_millis(milliseconds);
             }

@@ -1,7 +1,7 @@
 //! Both indexes give the same answers; runs; names; damage of the sealed one.
 
 use super::*;
-use crate::disk::Mapped;
+use crate::disk::{IndexBytes, Mapped, Unreadable};
 use crate::entry::Entry;
 use crate::segment::samples::{
     Image, any_groups, batch, file, id, led, one_of_each, sealed as seal_group, stream,
@@ -11,6 +11,7 @@ use bytes::Bytes;
 use nova_model::limits::{BLOCK_BYTES, INDEX_GAP_BYTES, READ_CHUNK_BYTES};
 use nova_model::{BucketName, Checksum, GroupNumber, SequenceNumber, StreamId, Timestamp};
 use proptest::prelude::*;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 fn mapped(bytes: Bytes) -> Mapped {
@@ -162,6 +163,46 @@ fn an_index_of_another_file_or_cut_or_forged_is_refused() {
     assert_eq!(forged.err(), Some(IndexDamage::Trailer));
     let opened = SealedIndex::open(file(1), mapped(bytes)).expect("its own");
     assert_eq!(opened.end(), image.end);
+}
+
+/// An index on a device that gives only the bytes from `given` on.
+struct Spoiled {
+    bytes: Bytes,
+    given: usize,
+}
+
+impl Deref for Spoiled {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl IndexBytes for Spoiled {
+    fn fetch(&self, range: Range<usize>) -> Result<(), Unreadable> {
+        match range.start >= self.given {
+            true => Ok(()),
+            false => Err(Unreadable),
+        }
+    }
+}
+
+#[test]
+fn bytes_that_the_device_does_not_give_are_damage() {
+    let image = image_of(&[one_of_each()]);
+    let bytes = image.index.seal(&image.end);
+    let spoiled = |given| {
+        let bytes = bytes.clone();
+        SealedIndex::open(file(1), Arc::new(Spoiled { bytes, given }))
+    };
+    let unreadable = Some(IndexDamage::Unreadable);
+    assert_eq!(spoiled(bytes.len()).err(), unreadable, "its trailer");
+    let opened = spoiled(1).expect("its trailer is there");
+    assert_eq!(opened.stream(StreamId(1)).err(), unreadable);
+    assert_eq!(opened.verify().err(), unreadable);
+    let sound = spoiled(0).expect("all of it is there");
+    assert_eq!(sound.verify(), Ok(()));
 }
 
 /// The runs of stream 1, for groups at given places.

@@ -22,12 +22,14 @@
 
 mod active;
 mod archive;
+mod damage;
 mod names;
 mod sealed;
 
 pub use active::{ActiveIndex, Misfit};
+pub use damage::IndexDamage;
 pub use names::NameHash;
-pub use sealed::{IndexDamage, SealedIndex};
+pub use sealed::SealedIndex;
 
 use nova_model::Timestamp;
 use nova_model::position::{Position, SequenceNumber};

@@ -18,6 +18,7 @@ use super::archive::{
     ArchivedNameRow, ArchivedReleasedRow, ArchivedRunRow, ArchivedStreamRow, NAME_ROW_BYTES,
     RELEASED_ROW_BYTES, RUN_ROW_BYTES, SPAN_ROW_BYTES, STREAM_ROW_BYTES, TRAILER_BYTES, Trailer,
 };
+use super::damage::IndexDamage;
 use super::names::{NameFilter, NameHash};
 use super::{ArchivedDamagedSpan, DamagedSpan, Expiry, Run};
 use crate::disk::{Mapped, SegmentFile};
@@ -32,39 +33,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
-
-/// Why a file is no index of its segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum IndexDamage {
-    /// It is shorter than a trailer.
-    #[error("the index has {0} bytes, less than its trailer")]
-    Short(usize),
-    /// Its trailer is damaged.
-    #[error("the trailer of the index is damaged")]
-    Trailer,
-    /// It was written by another version.
-    #[error("the index has format version {version} with features {features:#x}")]
-    Version {
-        /// Its format version.
-        version: u16,
-        /// Its feature bits.
-        features: u32,
-    },
-    /// It belongs to another segment.
-    #[error("the index belongs to {0}")]
-    OtherSegment(SegmentId),
-    /// Its bytes are not those that were written.
-    #[error("the checksum of the index is {found}, its trailer says {declared}")]
-    Checksum {
-        /// What the trailer says.
-        declared: Checksum,
-        /// What the bytes have.
-        found: Checksum,
-    },
-    /// Its checksum fits, but a row or a state says something impossible.
-    #[error("the index contradicts itself")]
-    Content,
-}
 
 /// The index of a sealed segment.
 pub struct SealedIndex {
@@ -85,6 +53,8 @@ impl fmt::Debug for SealedIndex {
 impl SealedIndex {
     /// Opens the index of a segment. Cheap: looks at the trailer alone.
     pub fn open(file: SegmentFile, mapped: Mapped) -> Result<SealedIndex, IndexDamage> {
+        let trailer = mapped.len().saturating_sub(TRAILER_BYTES)..mapped.len();
+        mapped.fetch(trailer)?;
         let trailer = Trailer::decode(&mapped)?;
         let segment = trailer.segment;
         if segment.log != file.log || segment.number != file.number {
@@ -143,7 +113,9 @@ impl SealedIndex {
     /// Compares the checksum of the whole file, the first time; each look-up begins with this.
     pub fn verify(&self) -> Result<(), IndexDamage> {
         *self.verdict.get_or_init(|| {
-            let body = &self.mapped[..self.mapped.len() - TRAILER_BYTES];
+            let length = self.mapped.len() - TRAILER_BYTES;
+            self.mapped.fetch(0..length)?;
+            let body = &self.mapped[..length];
             let (declared, found) = (self.trailer.body_checksum, Checksum::of(body));
             match declared == found {
                 true => Ok(()),

@@ -9,6 +9,7 @@ mod hanging;
 mod lying;
 mod passing;
 mod scene;
+mod spoiled;
 
 use nova_e2e::home::Site;
 

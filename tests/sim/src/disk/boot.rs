@@ -3,7 +3,7 @@
 //! # Invariants
 //! - After the crash every call fails.
 
-use super::{SimDisk, failed, mapped};
+use super::{SimDisk, failed};
 use crate::rng::Rng;
 use bytes::Bytes;
 use nova_core::disk::{
@@ -127,7 +127,7 @@ impl BootDisk for Boot<'_> {
         self.call("map", file, |_| {})?;
         let bytes = self.disk.indexes.get(&self.key(file)).cloned();
         let bytes = bytes.ok_or_else(|| failed("map", file, DiskFailure::NotFound))?;
-        Ok(mapped(bytes))
+        Ok(Arc::new(bytes))
     }
 
     fn store_index(&mut self, file: SegmentFile, bytes: Bytes) -> Result<Mapped, DiskError> {
@@ -135,7 +135,7 @@ impl BootDisk for Boot<'_> {
         self.call("store", file, |disk| {
             disk.indexes.insert(key, bytes.clone());
         })?;
-        Ok(mapped(bytes))
+        Ok(Arc::new(bytes))
     }
 
     fn create_closed(&mut self, file: SegmentFile, header: Bytes) -> Result<(), DiskError> {

@@ -3,7 +3,7 @@
 //! # Invariants
 //! - An operation takes effect when it completes or at a crash, never before.
 
-use super::{Inode, SECTOR_BYTES, SimDisk, failed, mapped};
+use super::{Inode, SECTOR_BYTES, SimDisk, failed};
 use bytes::Bytes;
 use nova_core::disk::{DiskFailure, DiskOp, DiskResult, SegmentFile};
 use nova_model::Generation;
@@ -270,7 +270,7 @@ impl SimDisk {
             } => self.read_now(file, inode, offset, length),
             Act::StoreIndex { bytes } => {
                 self.indexes.insert((file, Generation(0)), bytes.clone());
-                DiskResult::Mapped(mapped(bytes))
+                DiskResult::Mapped(Arc::new(bytes))
             }
             Act::Finish { inode, length } => {
                 self.cut(inode, length);
@@ -292,7 +292,7 @@ impl SimDisk {
                 self.placed.insert(file, generation);
                 self.indexes.insert((file, generation), index.clone());
                 self.segments.insert((file, generation), inode);
-                DiskResult::Mapped(mapped(index))
+                DiskResult::Mapped(Arc::new(index))
             }
             Act::Drop { generation } => {
                 self.drafts.remove(&(file, generation));

@@ -23,11 +23,10 @@ mod remains;
 pub use flight::Flight;
 
 use bytes::Bytes;
-use nova_core::disk::{DiskError, DiskFailure, Mapped, SegmentFile};
+use nova_core::disk::{DiskError, DiskFailure, SegmentFile};
 use nova_model::limits::SPARE_SEGMENTS_MAX;
 use nova_model::{Generation, Incarnation, LogId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
 use std::sync::Arc;
 
 /// The unit that a device writes as a whole.
@@ -71,20 +70,6 @@ pub struct SimDisk {
     pub is_full: bool,
     /// Whether the next write of a group fails.
     pub fails_next_write: bool,
-}
-
-struct MappedBytes(Bytes);
-
-impl Deref for MappedBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-fn mapped(bytes: Bytes) -> Mapped {
-    Arc::new(MappedBytes(bytes))
 }
 
 impl SimDisk {
