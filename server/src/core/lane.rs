@@ -44,6 +44,8 @@ pub(crate) struct LaneCell {
     pub(crate) number: u64,
     pub(crate) lane: RefCell<Lane>,
     pub(crate) role: Cell<Role>,
+    /// Bytes of a frame that has come in part, as the core counts them.
+    pub(crate) arriving: Cell<usize>,
     /// Whether the shard owes the reader batches for a credit.
     pub(crate) has_credit: Cell<bool>,
     /// Set when there may be output.
@@ -58,6 +60,7 @@ impl LaneCell {
             number,
             lane: RefCell::new(Lane::new()),
             role: Cell::new(Role::None),
+            arriving: Cell::new(0),
             has_credit: Cell::new(false),
             output: Signal::default(),
             input: Signal::default(),
@@ -154,6 +157,8 @@ async fn read_side(
             cell.lane.borrow_mut().handle_bytes(std::mem::take(chunk))?;
             feed(core, cell);
         }
+        let arriving = cell.lane.borrow().input_bytes();
+        core.note_arriving(cell, arriving);
     }
 }
 

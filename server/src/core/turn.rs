@@ -64,6 +64,8 @@ pub(crate) struct Core {
     callers: RefCell<HashMap<Caller, (u64, RequestId)>>,
     last_caller: Cell<u64>,
     waiting_for_ingress: RefCell<Vec<std::task::Waker>>,
+    /// Bytes of frames that have come in part, of all lanes.
+    arriving: Cell<usize>,
     is_stopping: Cell<bool>,
 }
 
@@ -107,6 +109,7 @@ impl Core {
             callers: RefCell::default(),
             last_caller: Cell::new(0),
             waiting_for_ingress: RefCell::default(),
+            arriving: Cell::default(),
             is_stopping: Cell::new(false),
         }
     }
@@ -144,6 +147,7 @@ impl Core {
 
     pub(crate) fn remove_lane(&self, cell: &LaneCell) {
         self.lanes.borrow_mut().remove(&cell.number);
+        self.note_arriving(cell, 0);
         self.left.set();
         let now = self.clock.now();
         match cell.role.get() {
@@ -175,10 +179,21 @@ impl Core {
         }
     }
 
+    /// A lane holds so many bytes of a frame that has come in part.
+    pub(crate) fn note_arriving(&self, cell: &LaneCell, bytes: usize) {
+        let before = cell.arriving.replace(bytes);
+        self.arriving.set(self.arriving.get() - before + bytes);
+    }
+
+    fn has_ingress_room(&self) -> bool {
+        let arriving = self.arriving.get();
+        self.shard.borrow().accepts_appends_beside(arriving)
+    }
+
     /// Waits until the core takes more appends; for ever once it stops.
     pub(crate) async fn ingress_room(&self) {
         poll_fn(|context| {
-            if self.shard.borrow().accepts_appends() && !self.is_stopping.get() {
+            if self.has_ingress_room() && !self.is_stopping.get() {
                 return Poll::Ready(());
             }
             self.waiting_for_ingress
@@ -265,7 +280,7 @@ impl Core {
         if has_answers {
             self.driver.note_answers();
         }
-        if self.shard.borrow().accepts_appends() {
+        if self.has_ingress_room() {
             self.waiting_for_ingress
                 .borrow_mut()
                 .drain(..)

@@ -207,7 +207,15 @@ impl Shard {
 
     /// Whether the driver should hand more appends over: within the bounds of bytes and answers.
     pub fn accepts_appends(&self) -> bool {
-        self.log.pending_bytes() < self.config.ingress_bytes
+        self.accepts_appends_beside(0)
+    }
+
+    /// The same beside `arriving` bytes that hold appends which have come in part. They count for
+    /// half of the bound at most: the other half is not for peers that stall. So who waits for room
+    /// waits for what is admitted, which comes to its end by itself.
+    pub fn accepts_appends_beside(&self, arriving: usize) -> bool {
+        let bound = self.config.ingress_bytes;
+        self.log.pending_bytes() + arriving.min(bound / 2) < bound
             && self.gate.held() < PENDING_ANSWERS_MAX
     }
 

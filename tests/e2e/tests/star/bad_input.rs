@@ -196,16 +196,21 @@ async fn open_session(raw: &mut Raw, name: &StreamName) -> (RawLane, AppendLane)
 /// The bytes of append frames of one record each.
 fn appends(rules: &mut AppendLane, count: usize) -> Vec<u8> {
     let batch = EncodedBatch::encode(&[Record::new("x")]).expect("a legal batch");
+    append_of(rules, &batch).repeat(count)
+}
+
+/// The bytes of an append frame.
+fn append_of(rules: &mut AppendLane, batch: &EncodedBatch) -> Vec<u8> {
     let append = SessionAppend {
         writer_sequence: None,
         match_sequence: None,
     };
-    rules.send(append, &batch);
-    let mut one = Vec::new();
+    rules.send(append, batch);
+    let mut bytes = Vec::new();
     while let Some(chunk) = rules.poll_output() {
-        one.extend_from_slice(&chunk);
+        bytes.extend_from_slice(&chunk);
     }
-    one.repeat(count)
+    bytes
 }
 
 /// Contract 2.4: a batch beyond the window closes that session alone.
@@ -254,6 +259,47 @@ async fn a_damaged_batch_closes_its_session_and_is_not_stored() {
     assert_eq!(lane.end().await, LaneEnd::Reset(0x07));
     expect_well(&mut raw).await;
     assert_eq!(all_bodies(&client, &name).await.len(), 0);
+    star.stop().expect_done();
+}
+
+/// Appends that have come in part hold more than all that may be admitted: they leave others half
+/// of that, and are taken when they come to their end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn appends_that_stop_half_way_leave_room_for_others() {
+    const HALVES: usize = 24;
+    const BODY_BYTES: usize = (1 << 20) - 100;
+    let mut home = Home::new(SITE);
+    home.add_flag("--ingress-bytes=16MiB");
+    let star = home.start();
+    let client = home.client();
+    let (name, other) = (
+        make_stream(&client, "halves").await,
+        make_stream(&client, "other").await,
+    );
+    let mut raw = Raw::to(&home).await;
+    let batch = EncodedBatch::encode(&[Record::new(vec![7; BODY_BYTES])]).expect("a legal batch");
+    let mut halves = Vec::new();
+    for _ in 0..HALVES {
+        let (mut lane, mut rules) = open_session(&mut raw, &name).await;
+        let mut bytes = append_of(&mut rules, &batch);
+        let last = bytes.pop().expect("a frame");
+        in_time("flow control", lane.write(bytes)).await;
+        halves.push((lane, last));
+    }
+    let producer = producer(&client, &other);
+    for n in 0..64 {
+        let body = vec![n; BODY_BYTES];
+        let acked = in_time("an ack", producer.append(Record::new(body))).await;
+        acked.expect("others go on");
+    }
+    for (lane, last) in &mut halves {
+        lane.write(vec![*last]).await;
+        lane.send.finish().expect("open");
+        assert_eq!(lane.end().await, LaneEnd::Finished);
+    }
+    let there = all_bodies(&client, &name).await;
+    assert_eq!(there.len(), HALVES);
+    assert!(there.iter().all(|body| body[..] == [7; BODY_BYTES]));
     star.stop().expect_done();
 }
 

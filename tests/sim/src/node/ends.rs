@@ -117,7 +117,8 @@ impl Ends {
             self.ends.remove(&link).expect("just used"),
             ground.agenda.now(),
         );
-        while shard.accepts_appends()
+        let arriving = self.arriving() + end.lane.input_bytes();
+        while shard.accepts_appends_beside(arriving)
             && let Some(input) = end.lane.poll_input()
         {
             has_moved = true;
@@ -129,6 +130,11 @@ impl Ends {
         }
         self.ends.insert(link, end);
         has_moved
+    }
+
+    /// Bytes that hold frames which have come in part.
+    fn arriving(&self) -> usize {
+        self.ends.values().map(|end| end.lane.input_bytes()).sum()
     }
 
     fn command(
@@ -274,7 +280,8 @@ impl Ends {
                 self.ends.remove(&link);
                 continue;
             }
-            let waits = !shard.accepts_appends() || !ground.network.has_room(link, Way::Down);
+            let waits = !shard.accepts_appends_beside(self.arriving())
+                || !ground.network.has_room(link, Way::Down);
             if waits {
                 self.moved.insert(link);
             }
