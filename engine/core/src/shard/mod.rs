@@ -181,7 +181,7 @@ impl Shard {
             retention: Retention::default(),
             recycling: Recycling::new(start.released),
             rewriting: Rewriting::default(),
-            space: Space::default(),
+            space: Space::new(&config),
             again: Again::default(),
             places: Places::new(config.cores()),
             drain: None,

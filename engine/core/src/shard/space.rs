@@ -18,7 +18,7 @@
 //! # Not here
 //! - What happens when a segment's file cannot be made: [`crate::commit`].
 
-use super::{OpOwner, Shard};
+use super::{OpOwner, Shard, ShardConfig};
 use crate::disk::{DiskOp, DiskResult};
 use nova_model::{Code, Facts, Instant, Now, Refusal};
 
@@ -29,8 +29,8 @@ const FLOOR_PART: u64 = 10;
 /// When to try again without a descriptor.
 const DESCRIPTOR_WAIT_US: u64 = 1_000_000;
 
-/// What is known of the file system.
-#[derive(Default)]
+/// What is known of the file system. Until it is asked, nothing is free and the floor is what it is
+/// on a large one.
 pub(super) struct Space {
     due: Instant,
     is_asked: bool,
@@ -42,6 +42,17 @@ pub(super) struct Space {
 }
 
 impl Space {
+    pub(super) fn new(config: &ShardConfig) -> Space {
+        Space {
+            due: Instant::default(),
+            is_asked: false,
+            free: 0,
+            floor: config.floor_bytes.unwrap_or_else(|| usual_floor(config)),
+            high: 0,
+            is_short: false,
+        }
+    }
+
     pub(super) fn deadline(&self) -> Instant {
         self.due
     }
@@ -84,9 +95,8 @@ impl Shard {
         let DiskResult::Space { free, total } = result else {
             return;
         };
-        let usual = FLOOR_SEGMENTS * self.config.segment_bytes * u64::from(self.config.cores());
-        let floor = self.config.floor_bytes;
-        let floor = floor.unwrap_or_else(|| usual.min(total / FLOOR_PART));
+        let usual = usual_floor(&self.config).min(total / FLOOR_PART);
+        let floor = self.config.floor_bytes.unwrap_or(usual);
         self.space.free = free;
         self.space.floor = floor;
         self.space.high = floor.saturating_add(self.config.segment_bytes);
@@ -96,7 +106,7 @@ impl Shard {
         };
     }
 
-    /// The least that appends leave free, in bytes; 0 until the file system has told its size.
+    /// The least that appends leave free, in bytes.
     pub fn disk_floor_bytes(&self) -> u64 {
         self.space.floor
     }
@@ -121,4 +131,9 @@ impl Shard {
         let facts = Facts::Space { free, floor };
         Some(Refusal::new(Code::DiskFull, message).with(facts))
     }
+}
+
+/// The floor on a file system that is large enough for it.
+fn usual_floor(config: &ShardConfig) -> u64 {
+    FLOOR_SEGMENTS * config.segment_bytes * u64::from(config.cores())
 }
