@@ -1,12 +1,13 @@
-//! Does the shard's disk operations with glommio, on the core's own thread.
+//! Does the shard's disk operations with glommio, from the core's own thread.
 //!
 //! ```text
-//!  submit(token, op) --> a task of glommio --> ring or blocking thread --> on_complete(token, ..)
+//!  submit(token, op) --> a task of glommio --> ring or another thread --> on_complete(token, ..)
 //!     zeros, drafts: few shares        others: the caller's queue
 //! ```
 //!
 //! An append costs one task, one copy and one trip through the ring with a flush behind it where
-//! the device needs one, or on an idle core with a fast device one blocking call.
+//! the device needs one, or one blocking call: of an idle core with a fast device by itself, and of
+//! a thread beside the core where flushes are slow.
 //!
 //! # Invariants
 //! - Each operation submitted is completed exactly once, and [`Driver::close`] waits for all.

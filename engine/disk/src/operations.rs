@@ -1,8 +1,8 @@
 //! The disk operations of one core, each on its own: from the boundary's words to files.
 //!
-//! Writes, zeros and reads go through the ring, past the page cache. What io_uring does not offer
-//! or glommio does not reach (rename, truncate, syncing a directory) is done by glommio's blocking
-//! thread in one piece, so the core's thread never waits for a file system.
+//! Zeros and reads go through the ring, writes as [`crate::writable`] has it, all of them past the
+//! page cache. What io_uring does not offer or glommio does not reach (rename, truncate, syncing a
+//! directory) is done by glommio's blocking thread in one piece: no core waits for such a thing.
 //!
 //! glommio finds out at the first file that it opens on a device whether the device can be polled,
 //! by reading the beginning of that file. From an empty file that read brings nothing, it wrongly

@@ -2,9 +2,10 @@
 //! was not durable was not acked, and a start on the repaired device goes on. Where only reads fail
 //! the star goes on, and readers are told which records are not to be had.
 
+use crate::numbers;
 use crate::scene::Scene;
-use nova_client::{ClientError, Code, Facts, ProducerConfig, Record, SequenceNumber, read_from};
-use nova_e2e::calls::{bodies_of, in_time, make_stream};
+use nova_client::{ClientError, Code, Facts, SequenceNumber, read_from};
+use nova_e2e::calls::{bodies_of, in_time};
 use nova_e2e::load::{Load, setting};
 use nova_e2e::small_disk::Kind as FileSystem;
 use nova_powercut::device::Kind;
@@ -48,9 +49,6 @@ async fn a_failing_device_ends_the_star_and_nothing_else_xfs() {
     fails_and_ends([Kind::Write, Kind::Flush], FileSystem::Xfs).await;
 }
 
-/// Records of the stream whose reads fail.
-const RECORDS: u64 = 100;
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failing_read_names_its_records_and_ends_nothing() {
     let seed = setting("NOVA_POWERCUT_SEED", u64::from(std::process::id()));
@@ -60,16 +58,7 @@ async fn a_failing_read_names_its_records_and_ends_nothing() {
     };
     scene.start_first();
     let client = scene.home.client();
-    let stream = make_stream(&client, "unreadable").await;
-    let producer = client.producer(stream.clone(), ProducerConfig::default());
-    let producer = producer.expect("legal settings");
-    for n in 0..RECORDS {
-        let ticket = producer.append_async(Record::new(n.to_string())).await;
-        ticket.expect("room").await.expect("an append");
-    }
-    in_time("the end", producer.close())
-        .await
-        .expect("all is acked");
+    let stream = numbers::write(&client, "unreadable").await;
     // Started again, the star has nothing in its memory.
     scene.star.take().expect("it runs").stop().expect_done();
     scene.star = Some(scene.home.start());
@@ -84,12 +73,10 @@ async fn a_failing_read_names_its_records_and_ends_nothing() {
         (Code::Corrupt, false),
         "{refusal:?}"
     );
-    let (from, to) = (SequenceNumber(0), SequenceNumber(RECORDS));
+    let (from, to) = (SequenceNumber(0), SequenceNumber(numbers::RECORDS));
     assert_eq!(refusal.facts, Facts::Range { from, to }, "{refusal:?}");
     scene.disk.order(Order::Fail(Kind::Read, 0));
     let read = bodies_of(&client, read_from(stream, 0)).await;
-    let read = read.expect("the device reads again");
-    let expected = (0..RECORDS).map(|n| (n, n.to_string().into_bytes()));
-    assert!(expected.eq(read.into_iter().map(|(n, body)| (n, body.to_vec()))));
+    numbers::assert_all(read.expect("the device reads again"));
     assert!(!scene.star().process().has_ended());
 }

@@ -7,6 +7,7 @@ mod cuts;
 mod failing;
 mod hanging;
 mod lying;
+mod numbers;
 mod passing;
 mod scene;
 mod spoiled;

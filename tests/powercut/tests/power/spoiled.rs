@@ -1,18 +1,19 @@
 //! Sectors below the index of a segment that the device does not give any more: a star starts,
 //! builds the index anew from its segment, and all records are there.
 
+use crate::numbers;
 use crate::scene::Scene;
-use nova_client::{ProducerConfig, Record, read_from};
-use nova_e2e::calls::{bodies_of, in_time, make_stream};
+use nova_client::read_from;
+use nova_e2e::calls::bodies_of;
 use nova_e2e::load::setting;
 use nova_e2e::small_disk::Kind as FileSystem;
 use nova_powercut::order::Order;
 use rustix::fs::{Advice, fadvise};
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const RECORDS: u64 = 100;
 /// The unit in which places are asked for.
 const UNIT_BYTES: u64 = 512;
 
@@ -46,6 +47,14 @@ fn indexes_below(data: &Path) -> Vec<PathBuf> {
     files.filter(is_index).collect()
 }
 
+/// How a star names the segment of an index.
+fn segment(index: &Path) -> String {
+    let log = index.parent().and_then(Path::file_name);
+    let log = log.expect("the directory of a log").display();
+    let number = index.file_stem().expect("a name").display();
+    format!("{log}/{number}.seg")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_that_the_device_does_not_give_is_built_anew() {
     let seed = setting("NOVA_POWERCUT_SEED", u64::from(std::process::id()));
@@ -55,16 +64,7 @@ async fn an_index_that_the_device_does_not_give_is_built_anew() {
     };
     scene.start_first();
     let client = scene.home.client();
-    let stream = make_stream(&client, "spoiled").await;
-    let producer = client.producer(stream.clone(), ProducerConfig::default());
-    let producer = producer.expect("legal settings");
-    for n in 0..RECORDS {
-        let ticket = producer.append_async(Record::new(n.to_string())).await;
-        ticket.expect("room").await.expect("an append");
-    }
-    in_time("the end", producer.close())
-        .await
-        .expect("all is acked");
+    let stream = numbers::write(&client, "spoiled").await;
     // The next start seals what this one wrote, and stores its index.
     scene.star.take().expect("it runs").stop().expect_done();
     scene.home.start().stop().expect_done();
@@ -86,10 +86,13 @@ async fn an_index_that_the_device_does_not_give_is_built_anew() {
 
     scene.star = Some(scene.home.start());
     let read = bodies_of(&client, read_from(stream, 0)).await;
-    let read = read.expect("all is there");
-    let expected = (0..RECORDS).map(|n| (n, n.to_string().into_bytes()));
-    assert!(expected.eq(read.into_iter().map(|(n, body)| (n, body.to_vec()))));
+    numbers::assert_all(read.expect("all is there"));
+    let ended = scene.star.take().expect("it runs").stop().expect_done();
     for path in &indexes {
-        assert!(fs::read(path).is_ok(), "{} was not built", path.display());
+        let built = format!("The index of {} was built again: the device", segment(path));
+        assert!(ended.stderr.contains(&built), "{built}\n{}", ended.stderr);
+        // It may be gone with its segment by now, which nobody needs.
+        let read = fs::read(path).map_err(|error| error.kind());
+        assert!(matches!(read, Ok(_) | Err(ErrorKind::NotFound)), "{read:?}");
     }
 }
