@@ -14,6 +14,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bytes of one write that fills the space.
@@ -35,7 +36,7 @@ pub fn bare_writes(
     let times = apart(|| {
         // Where the system refuses, the scheduler decides: slower, not wrong.
         let _held = core_affinity::set_for_current(core_affinity::CoreId { id: cpu });
-        write_round(&path, whole_blocks(bytes), count)
+        write_round(&path, bytes, count)
     });
     let removed = fs::remove_file(&path);
     let times = times.map_err(failed)?;
@@ -48,29 +49,61 @@ pub fn whole_blocks(bytes: usize) -> usize {
     bytes.max(1).next_multiple_of(BLOCK_BYTES)
 }
 
+/// A file that is written again and again, a write of whole blocks at a time, each of them durable.
+pub struct DurableFile {
+    file: File,
+    /// The star's buffers are in such pages as well. They are aligned as O_DIRECT wants it.
+    pages: HugePages,
+    write_bytes: usize,
+    writes: AtomicUsize,
+}
+
+impl DurableFile {
+    /// Makes one whose space was written through once. It has to be removed by who names it.
+    pub fn create(path: &Path, bytes: usize) -> io::Result<DurableFile> {
+        let flags = OFlags::DIRECT | OFlags::DSYNC;
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(path)?;
+        let write_bytes = whole_blocks(bytes);
+        let mut pages = HugePages::map(write_bytes)?;
+        pages[..write_bytes].fill(7);
+        fill(&file, places(write_bytes) * write_bytes)?;
+        Ok(DurableFile {
+            file,
+            pages,
+            write_bytes,
+            writes: AtomicUsize::new(0),
+        })
+    }
+
+    /// Writes behind the last write, and from the start again where the space ends.
+    pub fn write(&self) -> io::Result<()> {
+        let number = self.writes.fetch_add(1, Ordering::Relaxed);
+        let at = number % places(self.write_bytes) * self.write_bytes;
+        self.file
+            .write_all_at(&self.pages[..self.write_bytes], at as u64)
+    }
+}
+
+/// Writes that the space of a file has room for.
+fn places(write_bytes: usize) -> usize {
+    (SPACE_BYTES / write_bytes).max(4)
+}
+
 fn write_round(path: &Path, bytes: usize, count: usize) -> io::Result<Times> {
-    let flags = OFlags::DIRECT | OFlags::DSYNC;
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)?;
-    // The star's buffers are in such pages as well. They are aligned as O_DIRECT wants it.
-    let mut pages = HugePages::map(bytes)?;
-    let buffer = &mut pages[..bytes];
-    buffer.fill(7);
-    let places = (SPACE_BYTES / bytes).max(4);
-    let at = |number: usize| (number % places * bytes) as u64;
-    fill(&file, places * bytes)?;
+    let file = DurableFile::create(path, bytes)?;
     let mut times = Times::default();
     let until = Instant::now() + TIME_MAX;
-    for number in 0..count {
+    for _ in 0..count {
         let begun = Instant::now();
         if begun > until {
             break;
         }
-        file.write_all_at(buffer, at(number))?;
+        file.write()?;
         times.record(begun.elapsed());
     }
     Ok(times)

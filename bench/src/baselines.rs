@@ -8,17 +8,20 @@
 //! - The echo server and the writes have the star's CPU, the echo's client has the client's.
 //! - Both are on the same file system and address family as the star.
 
+use crate::bare_writes::DurableFile;
 use crate::cpus::{Cpus, apart};
 use crate::error::BenchError;
 use nova_disk::SyncMode;
 use nova_disk::baseline::{Baseline, Plan, measure};
-use nova_quic::baseline::EchoServer;
+use nova_quic::baseline::{EchoServer, Work};
 use nova_quic::certificates;
 use nova_quic::client::{ClientEndpoint, Connection};
 use nova_quic::params::{ClientParams, ServerParams};
 use nova_quic::tls::ClientTls;
 use std::fmt::Display;
+use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Memory for the connections of a core, as the star has it.
@@ -39,6 +42,29 @@ pub struct Echo {
 impl Echo {
     /// Starts one; its certificates are kept below `folder`.
     pub fn start(folder: &Path, cpus: &Cpus, spin_us: u64) -> Result<Echo, BenchError> {
+        Echo::start_with(folder, cpus, spin_us, None)
+    }
+
+    /// Starts one that writes so many bytes below `folder`, durably, before each reply: what a star
+    /// does for a record, without anything else of a star.
+    pub fn writing(
+        folder: &Path,
+        cpus: &Cpus,
+        spin_us: u64,
+        bytes: usize,
+    ) -> Result<Echo, BenchError> {
+        let failed = || BenchError::io("making a file to write without a star");
+        fs::create_dir_all(folder).map_err(failed())?;
+        let file = DurableFile::create(&folder.join("written"), bytes).map_err(failed())?;
+        Echo::start_with(folder, cpus, spin_us, Some(Arc::new(move || file.write())))
+    }
+
+    fn start_with(
+        folder: &Path,
+        cpus: &Cpus,
+        spin_us: u64,
+        work: Option<Work>,
+    ) -> Result<Echo, BenchError> {
         let tls = certificates::prepare(folder, &[]).map_err(no_start)?;
         let authority = folder.join(certificates::CA_CERTIFICATE_FILE);
         let trust = ClientTls::from_ca_file(&authority).map_err(no_start)?;
@@ -48,6 +74,7 @@ impl Echo {
             ServerParams::new(WINDOWS_BYTES),
             Some(cpus.star),
             Duration::from_micros(spin_us),
+            work,
         )?;
         Ok(Echo { server, trust })
     }

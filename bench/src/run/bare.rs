@@ -48,6 +48,8 @@ pub struct Bare {
     pub request_bytes: usize,
     /// Times of round trips.
     pub round_trip: Quantiles,
+    /// Times of round trips with a small write between request and reply.
+    pub round_trip_with_write: Quantiles,
     /// Rate of 64 KiB frames that come back whole.
     pub echo_mb_per_s: f64,
     /// Rate of 64 KiB frames with a small reply.
@@ -131,12 +133,17 @@ pub fn measure(
         });
     }
     echo.stop()?;
+    let writing = Echo::writing(&folder.join("writing-echo"), cpus, spin_us, write_bytes)?;
+    let with_write =
+        cpus.run_client(async || trips(&writing, request_bytes as u32, counts.writes).await)?;
+    writing.stop()?;
     Ok(Bare {
         write_bytes,
         write: Quantiles::of(&write),
         large_writes_mb_per_s,
         request_bytes,
         round_trip: Quantiles::of(&round_trip),
+        round_trip_with_write: Quantiles::of(&with_write),
         echo_mb_per_s,
         one_way_mb_per_s,
         reading,
@@ -165,6 +172,16 @@ async fn frames_back(echo: &Echo, counts: Counts) -> Result<f64, BenchError> {
     }
     link.close().await;
     Ok(rate)
+}
+
+/// Times of round trips on a connection of their own, behind a few that are not counted.
+async fn trips(echo: &Echo, request_bytes: u32, count: usize) -> Result<Times, BenchError> {
+    let link = echo.connect().await?;
+    round_trips(&link.connection, request_bytes, REPLY_BYTES, count / 4).await?;
+    let mut times = Times::default();
+    times.extend(round_trips(&link.connection, request_bytes, REPLY_BYTES, count).await?);
+    link.close().await;
+    Ok(times)
 }
 
 async fn network(

@@ -197,6 +197,11 @@ impl LoadResult {
                         .map(|bare| self.latency.p50 / bare),
                 ),
                 ratio(
+                    "latency p50 / round trip with a write in it, p50",
+                    self.bare(|bare| bare.round_trip_with_write.p50)
+                        .map(|bare| self.latency.p50 / bare),
+                ),
+                ratio(
                     "latency p99 / (round trip p99 + write p99)",
                     self.bare(|bare| bare.round_trip.p99 + bare.write.p99)
                         .map(|bare| self.latency.p99 / bare),

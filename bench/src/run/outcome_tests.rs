@@ -15,6 +15,10 @@ fn bare(us: f64, rate: f64) -> Bare {
         large_writes_mb_per_s: 2.0 * rate,
         request_bytes: 1088,
         round_trip: times,
+        round_trip_with_write: Quantiles {
+            p50: 4.0 * us,
+            ..times
+        },
         echo_mb_per_s: rate,
         one_way_mb_per_s: 3.0 * rate,
         reading: None,
@@ -78,6 +82,8 @@ fn an_open_loop_is_held_to_a_round_trip_and_a_write() {
         "{:?}",
         result.ratios
     );
+    let with_write = &result.ratios[1];
+    assert!((with_write.value - 1.0).abs() < 0.01, "{with_write:?}");
     assert_eq!(result.records_per_s, 500.0, "it lasted two seconds");
     assert_eq!(result.warnings, [""; 0]);
 }

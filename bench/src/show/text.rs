@@ -64,6 +64,8 @@ pub fn rows(load: &LoadResult) -> Vec<(String, Quantiles)> {
         ));
         let trip = format!("bare round trip {} B, {when}", bare.request_bytes);
         rows.push((trip, bare.round_trip));
+        let both = format!("bare round trip with a write, {when}");
+        rows.push((both, bare.round_trip_with_write));
     }
     rows
 }

@@ -56,7 +56,14 @@ fn measure(
         .map(|transport| transport.stream_window_bytes / 1024);
 
     let spin = if spin { SPIN_DEFAULT } else { Duration::ZERO };
-    let server = EchoServer::start(([127, 0, 0, 1], 0).into(), tls, server_params, None, spin)?;
+    let server = EchoServer::start(
+        ([127, 0, 0, 1], 0).into(),
+        tls,
+        server_params,
+        None,
+        spin,
+        None,
+    )?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

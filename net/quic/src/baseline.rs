@@ -14,6 +14,7 @@
 
 use std::{
     collections::VecDeque,
+    io,
     net::SocketAddr,
     sync::{Arc, mpsc},
     time::{Duration, Instant},
@@ -37,6 +38,10 @@ const ZEROS: Bytes = Bytes::from_static(&[0; 64 * 1024]);
 
 /// Chunks taken from a stream at a time: those of four batches of received datagrams.
 const CHUNKS_AT_A_TIME: usize = 32;
+
+/// What a server does between a request and its reply, on its own thread, which it may block: a
+/// write, to see what one round trip and one write take one behind the other.
+pub type Work = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 /// Code an endpoint and its streams are closed with at the end of a measurement.
 const CODE_DONE: u32 = 0;
@@ -65,6 +70,9 @@ pub enum BaselineError {
         /// The length.
         bytes: u32,
     },
+    /// The server's [`Work`] failed.
+    #[error("the work between a request and its reply failed: {0}")]
+    Work(#[from] io::Error),
     /// The executor of the server could not be started or has ended.
     #[error("the executor of the echo server can't run: {reason}")]
     Executor {
@@ -82,13 +90,14 @@ pub struct EchoServer {
 
 impl EchoServer {
     /// Starts it at `address`, on a CPU of the scheduler's choice or a `fixed_cpu`, on a core that
-    /// spins for `spin`.
+    /// spins for `spin`. Before each reply it does the `work`, if there is any.
     pub fn start(
         address: SocketAddr,
         tls: ServerTls,
         params: ServerParams,
         fixed_cpu: Option<usize>,
         spin: Duration,
+        work: Option<Work>,
     ) -> Result<Self, BaselineError> {
         let (ready, started) = mpsc::sync_channel(1);
         let (stop, stopped) = oneshot::channel();
@@ -107,7 +116,7 @@ impl EchoServer {
                     }
                 };
                 let _ = ready.send(Ok(endpoint.local_address()));
-                let serving = glommio::spawn_local(serve_echo(endpoint.clone())).detach();
+                let serving = glommio::spawn_local(serve(endpoint.clone(), work)).detach();
                 // Dropped without a word means the same: nobody is left to measure.
                 let _ = stopped.await;
                 let stats = endpoint.stats();
@@ -150,10 +159,15 @@ impl EchoServer {
 /// Answers requests on all connections of an endpoint until it is closed. To be run inside the
 /// executor the endpoint was bound in; it starts tasks in the queue it is called from.
 pub async fn serve_echo(endpoint: server::Endpoint) {
+    serve(endpoint, None).await;
+}
+
+async fn serve(endpoint: server::Endpoint, work: Option<Work>) {
     while let Some(incoming) = endpoint.accept().await {
+        let work = work.clone();
         glommio::spawn_local(async move {
             match incoming.handshake().await {
-                Ok(connection) => serve_connection(connection).await,
+                Ok(connection) => serve_connection(connection, work).await,
                 Err(error) => tracing::debug!(%error, "handshake failed"),
             }
         })
@@ -161,10 +175,11 @@ pub async fn serve_echo(endpoint: server::Endpoint) {
     }
 }
 
-async fn serve_connection(connection: server::Connection) {
+async fn serve_connection(connection: server::Connection, work: Option<Work>) {
     while let Some(Ok((send, receive))) = connection.accept_stream().await {
+        let work = work.clone();
         glommio::spawn_local(async move {
-            if let Err(error) = serve_stream(send, receive).await {
+            if let Err(error) = serve_stream(send, receive, work).await {
                 tracing::debug!(%error, "stream ended");
             }
         })
@@ -175,6 +190,7 @@ async fn serve_connection(connection: server::Connection) {
 async fn serve_stream(
     mut send: server::SendStream,
     receive: server::RecvStream,
+    work: Option<Work>,
 ) -> Result<(), BaselineError> {
     let mut requests = Reader::new(receive);
     while let Some(header) = requests.take(HEADER_BYTES).await? {
@@ -184,6 +200,9 @@ async fn serve_stream(
             .await?
             .ok_or(BaselineError::Truncated)?;
         fit(&mut chunks, reply);
+        if let Some(work) = &work {
+            work()?;
+        }
         send.write_chunks(&mut chunks).await?;
         glommio::yield_if_needed().await;
     }

@@ -37,7 +37,7 @@ fn child_server() {
     let tls = certificates::prepare(Path::new(&directory), &[]).unwrap();
     let params = ServerParams::new(64 * 1024 * 1024);
     let address = address.parse().unwrap();
-    let _server = EchoServer::start(address, tls, params, None, Duration::ZERO).unwrap();
+    let _server = EchoServer::start(address, tls, params, None, Duration::ZERO, None).unwrap();
     println!("{READY}");
     // Ends with the parent, which holds the other end.
     let mut line = String::new();
