@@ -36,6 +36,8 @@ pub enum Happening {
     Fault(usize),
     /// The disk has space again.
     SpaceAgain,
+    /// What is done in the background does not fail any more.
+    BackgroundAgain,
     /// Writes of killed processes land.
     Late,
 }

@@ -7,9 +7,15 @@ use crate::bugs::{Bug, ClientBug};
 use crate::node::BootPlan;
 use crate::rng::Rng;
 use nova_model::StreamName;
+use nova_model::limits::REWRITE_SAVED_BYTES_MIN;
 
 /// Operations that a crash may wait for where much is forgotten.
 const FORGETTING: [&str; 4] = ["recycle", "recycle", "draft", "place"];
+
+/// In so many of 100 runs what is done in the background fails for a while: of all, and of those
+/// that have much of it to do.
+const FAILING_PERCENT: u64 = 25;
+const FAILING_PERCENT_MUCH: u64 = 60;
 
 /// How a run is made besides its seed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,6 +49,8 @@ pub enum Fault {
     FullDisk(u64),
     /// The next write of a group fails.
     FailWrite,
+    /// For so long what is done in the background may fail, by the numbers of a seed.
+    FailBackground(u64, u64),
     /// Spare files with old content are left in the logs' directories.
     OldSpares,
 }
@@ -96,7 +104,12 @@ impl Plan {
             dies_at_call: None,
         };
         if forgets {
+            // Of the smallest there are many, but none is worth rewriting; small groups fit them.
+            let is_smallest = boot.segment_bytes < 512 * 1024;
             (boot.forget_us, boot.segment_bytes) = (3_000, 128 * 1024);
+            if is_smallest {
+                (boot.segment_bytes, boot.ingress_bytes) = (64 * 1024, 16 * 1024);
+            }
         }
         let stable = rng.between(1, 3) as usize;
         let churned = rng.below(3) as usize;
@@ -113,7 +126,7 @@ impl Plan {
         };
         let locks = rng.chance(75);
         Plan {
-            faults: faults(rng, calm_at),
+            faults: faults(rng, calm_at, forgets),
             calm_at,
             boot,
             locks_work: options.locks_work.unwrap_or(locks),
@@ -137,6 +150,7 @@ impl Plan {
     /// The kind of operation that a crash waits for.
     pub fn crash_waits_for(&self, rng: &mut Rng) -> &'static str {
         let kinds: &[&'static str] = match self.forgets && rng.chance(50) {
+            true if self.boot.segment_bytes <= REWRITE_SAVED_BYTES_MIN => &["recycle"],
             true => &FORGETTING,
             false => &["write"],
         };
@@ -144,7 +158,7 @@ impl Plan {
     }
 }
 
-fn faults(rng: &mut Rng, calm_at: u64) -> Vec<(u64, Fault)> {
+fn faults(rng: &mut Rng, calm_at: u64, forgets: bool) -> Vec<(u64, Fault)> {
     let mut faults = Vec::new();
     for _ in 0..rng.below(6) {
         let cut = Fault::PowerCut;
@@ -162,6 +176,16 @@ fn faults(rng: &mut Rng, calm_at: u64) -> Vec<(u64, Fault)> {
             _ => Fault::Slowness(*rng.pick(&[1, 5, 30])),
         };
         faults.push((rng.below(calm_at), fault));
+    }
+    // Drawn aside, so that the other faults of a seed are the same with and without it.
+    let mut aside = rng.clone().fork();
+    let percent = match forgets {
+        true => FAILING_PERCENT_MUCH,
+        false => FAILING_PERCENT,
+    };
+    if aside.chance(percent) {
+        let fault = Fault::FailBackground(aside.between(10_000, 3_000_000), aside.number());
+        faults.push((aside.below(calm_at), fault));
     }
     faults.sort_by_key(|(time, _)| *time);
     faults

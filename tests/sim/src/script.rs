@@ -26,7 +26,8 @@
 //! hold | slow NUMBER (the index of that segment) | go | wait US [TIMES] | crash | power
 //! late FROM TO (mail between these cores) | timely
 //! flip NUMBER BYTE | unindex NUMBER | spare NUMBER | at CORE ACT | stop
-//! full | space | loaded | segments | rewritten | pending
+//! full | space | failing KIND (index, draft, place, drop, recycle) | works
+//! loaded | segments | rewritten | pending
 //! fall OPTION VALUE (power cut, start with options)
 //! ```
 //!
@@ -34,7 +35,7 @@
 //! - Time moves by `wait` alone.
 
 use crate::agenda::Life;
-use crate::disk::{Flight, SimDisk};
+use crate::disk::{Background, Flight, SimDisk};
 use crate::node::{BootEnd, BootPlan, boot, reading};
 use crate::rng::Rng;
 use crate::words::{
@@ -136,7 +137,7 @@ impl Script {
                 self.fall(false);
                 self.start(options);
             }
-            ["full" | "space"] => self.disk.is_full = words == ["full"],
+            ["full" | "space" | "works"] | ["failing", _] => self.disk_turns(words),
             ["stop"] => self.shards.iter_mut().for_each(Shard::stop),
             ["hold"] => self.is_held = true,
             ["slow", segment] => self.slow_index = Some(number(segment)),
@@ -190,6 +191,14 @@ impl Script {
             }
             [name, rest @ ..] if self.sessions.contains_key(*name) => self.in_session(name, rest),
             other => self.request(other),
+        }
+    }
+
+    fn disk_turns(&mut self, words: &[&str]) {
+        match words {
+            ["failing", kind] => self.disk.background = Background::Fails((*kind).to_owned()),
+            ["works"] => self.disk.background = Background::Works,
+            other => self.disk.is_full = other == ["full"],
         }
     }
 
@@ -381,7 +390,7 @@ impl Script {
                 }
             }
             if let Some((core, token, flight)) = self.next_flight() {
-                let result = self.disk.complete(flight);
+                let result = self.disk.end(flight);
                 self.shards[core].handle_disk(reading(self.now), token, result);
                 has_moved = true;
             }

@@ -14,7 +14,7 @@ use crate::clients::{
 };
 use crate::cold;
 use crate::desk;
-use crate::disk::SimDisk;
+use crate::disk::{Background, SimDisk};
 use crate::network::{LinkId, Network, Side, Way};
 use crate::node::{BootEnd, Ground, Star, TurnEnd, boot};
 use crate::oracle::Oracle;
@@ -204,8 +204,7 @@ impl World {
         self.is_calm = true;
         self.armed = None;
         self.disk_slowness = 1;
-        self.disk.is_full = false;
-        self.disk.fails_next_write = false;
+        self.disk.heal();
         self.trace.note(self.agenda.now(), "calm", 0, String::new);
         for n in 0..self.clients.len() {
             self.agenda.after(0, Happening::Client(n));
@@ -257,6 +256,7 @@ impl World {
             Happening::Client(n) => self.with_client(n, Client::step),
             Happening::Fault(n) => self.fault(self.plan.faults[n].1),
             Happening::SpaceAgain => self.disk.is_full = false,
+            Happening::BackgroundAgain => self.disk.background = Background::Works,
             Happening::Late => self.land_late(),
         }
     }
@@ -349,15 +349,12 @@ impl World {
                 self.disk.is_full = true;
                 self.agenda.after(us, Happening::SpaceAgain);
             }
-            Fault::FailWrite => self.disk.fails_next_write = true,
-            Fault::OldSpares => {
-                let files: Vec<_> = self.disk.segments().map(|(file, _)| file).collect();
-                for file in files {
-                    if self.rng.chance(50) {
-                        self.disk.leave_old_spare(file);
-                    }
-                }
+            Fault::FailBackground(us, seed) => {
+                self.disk.background = Background::Flaky(Rng::new(seed));
+                self.agenda.after(us, Happening::BackgroundAgain);
             }
+            Fault::FailWrite => self.disk.fails_next_write = true,
+            Fault::OldSpares => self.disk.leave_old_spares(&mut self.rng),
         }
     }
 

@@ -197,8 +197,8 @@ fn write_without_token_is_found() {
 
 #[test]
 fn recycled_early_is_found() {
-    // Rare, about once in 300 seeds: it takes a crash between recycling and the release.
-    expect_found_with(star(PlantedBug::RecycledEarly), 0..1500, None, Some(true));
+    // Rare, about once in 160 seeds: it takes a crash between recycling and the release.
+    expect_found_with(star(PlantedBug::RecycledEarly), 0..800, None, Some(true));
 }
 
 #[test]

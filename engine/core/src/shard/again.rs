@@ -1,9 +1,9 @@
-//! What failed for want of space or of a descriptor is tried again: storing an index, recycling a
-//! file.
+//! What failed is tried again: storing an index, recycling a file.
 //!
 //! Neither is waited for by anybody who appends or reads, so a try each time that the free space is
 //! looked at is enough. Left undone it would keep all later segments of the log from going, too:
-//! they go in order.
+//! they go in order. A device that failed once may do the same the next time, since each try writes
+//! a new file or takes up where the last one ended, and believes nothing of what failed.
 //!
 //! # Invariants
 //! - An index's bytes are held until it is stored, or failed in a way that does not pass.
@@ -89,7 +89,8 @@ impl Shard {
 
 fn passes(error: &DiskError) -> bool {
     match error.failure {
-        DiskFailure::NoSpace | DiskFailure::NoDescriptor => true,
-        DiskFailure::NotFound | DiskFailure::Short | DiskFailure::Locked | DiskFailure::Io => false,
+        DiskFailure::NoSpace | DiskFailure::NoDescriptor | DiskFailure::Io => true,
+        // A file that is gone is what a try before has left.
+        DiskFailure::NotFound | DiskFailure::Short | DiskFailure::Locked => false,
     }
 }

@@ -17,11 +17,14 @@
 //! - Recovery's view: [`boot`]. Which crash happens when: the plan of faults.
 
 pub mod boot;
+mod failing;
 mod flight;
 mod remains;
 
+pub use failing::Background;
 pub use flight::Flight;
 
+use crate::rng::Rng;
 use bytes::Bytes;
 use nova_core::disk::{DiskError, DiskFailure, SegmentFile};
 use nova_model::limits::SPARE_SEGMENTS_MAX;
@@ -70,6 +73,10 @@ pub struct SimDisk {
     pub is_full: bool,
     /// Whether the next write of a group fails.
     pub fails_next_write: bool,
+    /// How it stands with what is done in the background.
+    pub background: Background,
+    /// Segments of which an operation has failed.
+    troubled: BTreeSet<SegmentFile>,
 }
 
 impl SimDisk {
@@ -90,6 +97,8 @@ impl SimDisk {
             gone_back: None,
             is_full: false,
             fails_next_write: false,
+            background: Background::Works,
+            troubled: BTreeSet::new(),
         }
     }
 
@@ -107,12 +116,18 @@ impl SimDisk {
     /// The same disk as another process would see it that waits for nothing.
     pub fn copy(&self) -> SimDisk {
         let mut copy = self.clone();
-        copy.is_full = false;
-        copy.fails_next_write = false;
+        copy.heal();
         if !copy.locks_work {
             copy.late.clear();
         }
         copy
+    }
+
+    /// From now on nothing fails.
+    pub fn heal(&mut self) {
+        self.is_full = false;
+        self.fails_next_write = false;
+        self.background = Background::Works;
     }
 
     /// Segments with the bytes of their newest generations.
@@ -167,6 +182,16 @@ impl SimDisk {
         let content = Arc::clone(&self.inodes[&inode]);
         let inode = self.new_inode(content);
         self.spares.entry(file.log).or_default().push(inode);
+    }
+
+    /// The same of about half of all segments.
+    pub fn leave_old_spares(&mut self, rng: &mut Rng) {
+        let files: Vec<_> = self.segments().map(|(file, _)| file).collect();
+        for file in files {
+            if rng.chance(50) {
+                self.leave_old_spare(file);
+            }
+        }
     }
 
     fn new_inode(&mut self, content: Arc<Vec<u8>>) -> Inode {

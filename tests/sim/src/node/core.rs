@@ -68,7 +68,7 @@ impl Core {
         let Some(flight) = self.flights.remove(&token) else {
             return;
         };
-        let result = ground.disk.complete(flight);
+        let result = ground.disk.end(flight);
         self.done.push_back((token, result));
         self.wake(ground, life);
     }
@@ -206,6 +206,10 @@ impl Core {
                     let mail = Happening::Mail(life, to, self.id, mail);
                     ground.agenda.at(*due, mail);
                 }
+                Event::IndexNotStored(file, _)
+                | Event::NotRecycled(file, _)
+                | Event::NotRewritten(file, _)
+                    if ground.disk.is_troubled(file) => {}
                 Event::IndexNotStored(file, error) => {
                     let text = format!("an index was not stored: {file}: {error}");
                     return Err(TurnEnd::Wrong(text));
@@ -259,7 +263,7 @@ impl Core {
             let tokens: Vec<OpToken> = self.flights.keys().copied().collect();
             for token in &tokens {
                 let flight = self.flights.remove(token).expect("it was listed");
-                let result = ground.disk.complete(flight);
+                let result = ground.disk.end(flight);
                 self.done.push_back((*token, result));
             }
             self.take_results(ground);
