@@ -24,6 +24,7 @@
 //! read S FROM [count N] [bytes N] [until N] [clamp]     FROM: N.., tail-N, time-US
 //! follow X S FROM | unfollow X
 //! hold | slow NUMBER (the index of that segment) | go | wait US [TIMES] | crash | power
+//! clock back|ahead SECONDS (the wall clock is so far from the time)
 //! late FROM TO (mail between these cores) | timely
 //! flip NUMBER BYTE | unindex NUMBER | spare NUMBER | at CORE ACT | stop
 //! full | space | failing KIND (index, draft, place, drop, recycle) | works
@@ -39,7 +40,7 @@ use crate::disk::{Background, Flight, SimDisk};
 use crate::node::{BootEnd, BootPlan, boot, reading};
 use crate::rng::Rng;
 use crate::words::{
-    ack_words, answer_words, batch, code_words, conditions, number, read_open, records_words,
+    ack_words, batch, code_words, conditions, event_words, number, read_open, records_words,
     request_of, stream_name, terms,
 };
 use nova_core::disk::{OpToken, SegmentFile};
@@ -48,7 +49,7 @@ use nova_core::{Caller, Event, PeerMessage, ReaderKey, SessionKey, Shard};
 use nova_model::condition::WriterStamp;
 use nova_model::placement::stream_home;
 use nova_model::request::{AppendOpen, OneShotAppend, Request, SessionAppend};
-use nova_model::{CoreId, StreamId, StreamName, WriterId};
+use nova_model::{CoreId, Now, Refusal, StreamId, StreamName, WriterId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Plays a scenario and compares all that was answered.
@@ -68,6 +69,8 @@ pub struct Script {
     plan: BootPlan,
     shards: Vec<Shard>,
     now: u64,
+    /// How far the wall clock is from the time.
+    wall_us: i64,
     life: u64,
     last: u64,
     sessions: BTreeMap<String, (SessionKey, usize)>,
@@ -100,6 +103,7 @@ impl Script {
             },
             shards: Vec::new(),
             now: 1_000_000,
+            wall_us: 0,
             life: 0,
             last: 0,
             sessions: BTreeMap::new(),
@@ -137,13 +141,10 @@ impl Script {
                 self.fall(false);
                 self.start(options);
             }
-            ["full" | "space" | "works"] | ["failing", _] => self.disk_turns(words),
+            ["full" | "space" | "works"] | ["failing" | "clock" | "late", ..] => self.turn(words),
             ["stop"] => self.shards.iter_mut().for_each(Shard::stop),
             ["hold"] => self.is_held = true,
             ["slow", segment] => self.slow_index = Some(number(segment)),
-            ["late", from, to] => {
-                self.late_way = Some((number(from) as usize, number(to) as usize));
-            }
             ["timely"] => self.deliver_late_mail(),
             ["go"] => (self.is_held, self.slow_index) = (false, None),
             ["wait", us, times @ ..] => {
@@ -187,15 +188,24 @@ impl Script {
             ["follow", name, stream, rest @ ..] => self.follow(name, stream, rest),
             ["unfollow", name] => {
                 let (key, core) = self.readers[*name];
-                self.shards[core].close_reader(reading(self.now), key);
+                let now = self.reading();
+                self.shards[core].close_reader(now, key);
             }
             [name, rest @ ..] if self.sessions.contains_key(*name) => self.in_session(name, rest),
             other => self.request(other),
         }
     }
 
-    fn disk_turns(&mut self, words: &[&str]) {
+    /// What is around the star changes.
+    fn turn(&mut self, words: &[&str]) {
         match words {
+            ["clock", way, seconds] => {
+                let us = number(seconds) as i64 * 1_000_000;
+                self.wall_us = if *way == "back" { -us } else { us };
+            }
+            ["late", from, to] => {
+                self.late_way = Some((number(from) as usize, number(to) as usize));
+            }
             ["failing", kind] => self.disk.background = Background::Fails((*kind).to_owned()),
             ["works"] => self.disk.background = Background::Works,
             other => self.disk.is_full = other == ["full"],
@@ -204,10 +214,16 @@ impl Script {
 
     fn wait(&mut self, us: u64) {
         self.now += us;
-        let now = reading(self.now);
+        let now = self.reading();
         let shards = self.shards.iter_mut();
         shards.for_each(|shard| shard.handle_timeout(now));
         self.settle();
+    }
+
+    fn reading(&self) -> Now {
+        let mut reading = reading(self.now);
+        reading.wall.0 = reading.wall.0.saturating_add_signed(self.wall_us);
+        reading
     }
 
     fn deliver_late_mail(&mut self) {
@@ -303,7 +319,8 @@ impl Script {
         };
         let (core, key) = (self.core(&name), self.next());
         let (caller, fresh) = (Caller(key), StreamId(u128::from(key)));
-        self.shards[core].append_once(reading(self.now), caller, head, batch(&bodies), fresh);
+        let now = self.reading();
+        self.shards[core].append_once(now, caller, head, batch(&bodies), fresh);
     }
 
     fn open_session(&mut self, name: &str, stream: &str, rest: &[&str]) {
@@ -319,12 +336,13 @@ impl Script {
         let session = SessionKey(key);
         self.sessions.insert(name.to_owned(), (session, core));
         let fresh = StreamId(u128::from(key));
-        self.shards[core].open_session(reading(self.now), session, open, fresh);
+        let now = self.reading();
+        self.shards[core].open_session(now, session, open, fresh);
     }
 
     fn in_session(&mut self, name: &str, rest: &[&str]) {
         let (key, core) = self.sessions[name];
-        let now = reading(self.now);
+        let now = self.reading();
         let shard = &mut self.shards[core];
         match rest {
             ["resume"] => shard.resume_session(key),
@@ -343,20 +361,22 @@ impl Script {
 
     fn read(&mut self, stream: &str, rest: &[&str]) {
         let name = stream_name(stream);
-        let open = read_open(&name, rest, reading(self.now).wall, false);
+        let open = read_open(&name, rest, self.reading().wall, false);
         let (core, key) = (self.core(&name), ReaderKey(self.next()));
         let fresh = StreamId(u128::from(key.0));
-        self.shards[core].open_reader(reading(self.now), key, open, fresh);
+        let now = self.reading();
+        self.shards[core].open_reader(now, key, open, fresh);
         self.shards[core].credit_reader(key);
     }
 
     fn follow(&mut self, name: &str, stream: &str, rest: &[&str]) {
         let stream = stream_name(stream);
-        let open = read_open(&stream, rest, reading(self.now).wall, true);
+        let open = read_open(&stream, rest, self.reading().wall, true);
         let (core, key) = (self.core(&stream), ReaderKey(self.next()));
         self.readers.insert(name.to_owned(), (key, core));
         let fresh = StreamId(u128::from(key.0));
-        self.shards[core].open_reader(reading(self.now), key, open, fresh);
+        let now = self.reading();
+        self.shards[core].open_reader(now, key, open, fresh);
         self.shards[core].credit_reader(key);
     }
 
@@ -375,7 +395,8 @@ impl Script {
         };
         let key = self.next();
         let fresh = StreamId(u128::from(key));
-        self.shards[core].request(reading(self.now), Caller(key), request, fresh);
+        let now = self.reading();
+        self.shards[core].request(now, Caller(key), request, fresh);
     }
 
     /// Works until all shards are dry.
@@ -391,7 +412,8 @@ impl Script {
             }
             if let Some((core, token, flight)) = self.next_flight() {
                 let result = self.disk.end(flight);
-                self.shards[core].handle_disk(reading(self.now), token, result);
+                let now = self.reading();
+                self.shards[core].handle_disk(now, token, result);
                 has_moved = true;
             }
             if !has_moved {
@@ -410,7 +432,7 @@ impl Script {
     }
 
     fn submit(&mut self, core: usize) -> bool {
-        let now = reading(self.now).instant;
+        let now = self.reading().instant;
         let mut has_moved = false;
         while let Some((token, op)) = self.shards[core].poll_disk(now) {
             has_moved = true;
@@ -423,6 +445,10 @@ impl Script {
     fn session_name(&self, key: SessionKey) -> &str {
         let found = self.sessions.iter().find(|(_, (known, _))| *known == key);
         found.map_or("somebody", |(name, _)| name)
+    }
+
+    fn ended(&self, key: SessionKey, how: &str, refusal: &Refusal) -> String {
+        format!("{} {how} {}", self.session_name(key), code_words(refusal))
     }
 
     fn reader_name(&self, key: ReaderKey) -> String {
@@ -445,30 +471,12 @@ impl Script {
                 let (tail, epoch) = (opened.tail.sequence, opened.epoch);
                 format!("{} open at {tail} {epoch}", self.session_name(key))
             }
-            Event::SessionRefused(key, refusal) => {
-                format!(
-                    "{} refused {}",
-                    self.session_name(key),
-                    code_words(&refusal)
-                )
-            }
+            Event::SessionRefused(key, refusal) => self.ended(key, "refused", &refusal),
             Event::Acked(key, ack) => {
                 format!("{} {}", self.session_name(key), ack_words(&ack))
             }
-            Event::Rejected(key, refusal) => {
-                format!(
-                    "{} rejected {}",
-                    self.session_name(key),
-                    code_words(&refusal)
-                )
-            }
-            Event::SessionBroken(key, refusal) => {
-                format!("{} broken {}", self.session_name(key), code_words(&refusal))
-            }
-            Event::AppendedOnce(_, Ok(ack)) => ack_words(&ack),
-            Event::AppendedOnce(_, Err(refusal)) => code_words(&refusal),
-            Event::Answered(_, Ok(answer)) => answer_words(&answer),
-            Event::Answered(_, Err(refusal)) => code_words(&refusal),
+            Event::Rejected(key, refusal) => self.ended(key, "rejected", &refusal),
+            Event::SessionBroken(key, refusal) => self.ended(key, "broken", &refusal),
             Event::ReaderOpened(key, opened) => {
                 format!("{}from {}", self.reader_name(key), opened.start)
             }
@@ -484,10 +492,7 @@ impl Script {
             Event::ReaderEnded { reader, next, .. } => {
                 format!("{}end {next}", self.reader_name(reader))
             }
-            Event::Fatal(error) => format!("fatal {}", error.operation),
-            Event::IndexNotStored(file, _) => format!("no index of {file}"),
-            Event::NotRecycled(file, _) => format!("{file} stays"),
-            Event::NotRewritten(file, why) => format!("{file} is not rewritten: {why}"),
+            other => event_words(&other),
         };
         self.answers.push(text);
     }

@@ -3,6 +3,7 @@
 //! # Not here
 //! - Playing them: [`crate::script`].
 
+use nova_core::Event;
 use nova_model::condition::{Conditions, FencingToken};
 use nova_model::names::BucketName;
 use nova_model::request::{
@@ -46,6 +47,22 @@ pub fn records_words(batch: &StoredBatch) -> String {
         words.push(format!("{}:{body}", position.sequence));
     });
     words.join(" ")
+}
+
+/// An event that names neither a session nor a reader, in short.
+pub fn event_words(event: &Event) -> String {
+    match event {
+        Event::AppendedOnce(_, Ok(ack)) => ack_words(ack),
+        Event::Answered(_, Ok(answer)) => answer_words(answer),
+        Event::AppendedOnce(_, Err(refusal)) | Event::Answered(_, Err(refusal)) => {
+            code_words(refusal)
+        }
+        Event::Fatal(error) => format!("fatal {}", error.operation),
+        Event::IndexNotStored(file, _) => format!("no index of {file}"),
+        Event::NotRecycled(file, _) => format!("{file} stays"),
+        Event::NotRewritten(file, why) => format!("{file} is not rewritten: {why}"),
+        other => format!("{other:?}"),
+    }
 }
 
 /// An answer in short.

@@ -2,15 +2,20 @@
 //! segments that may go.
 //!
 //! ```text
-//!   newest segment of a stream --previous--> ... --> the segment with a run that has expired
+//!   newest segment of a stream --previous--> ... --> one with a run that has expired: up to there
+//!                              --previous--> ... --> the one with the trim point: unless one of
+//!                                                    these has a record that is younger
 //! ```
+//! The star's clock may have been set meanwhile, back or ahead. What arrived while it was behind
+//! looks old at once, and must not take with it what lies before.
+//!
 //! # Invariants
 //! - Each step looks into one index, so that the caller can bound a turn.
-//! - Damage stops a search: what cannot be seen is kept.
+//! - Damage stops a search: nothing that cannot be seen is found to have expired.
 
 use super::indexes::{IndexRef, Indexes};
 use crate::disk::SegmentFile;
-use crate::index::{ActiveIndex, Expiry, NameHash, SealedIndex};
+use crate::index::{ActiveIndex, Expiry, IndexDamage, NameHash, Run, SealedIndex};
 use crate::state::StreamState;
 use nova_model::ids::{LogId, SegmentNumber, StreamId};
 use nova_model::names::StreamName;
@@ -22,10 +27,18 @@ use std::sync::Arc;
 pub(crate) enum Expired {
     /// All before this record have expired.
     Before(SequenceNumber),
-    /// Nothing here has; older records are in this segment.
-    Perhaps(SegmentFile),
+    /// Older records are in this segment, and decide: whether all before a record that was found
+    /// here, or in a newer segment, have expired, or any if none was.
+    Perhaps(SegmentFile, Option<SequenceNumber>),
     /// Nothing has.
     Nothing,
+}
+
+/// How much of a stream is looked at in one segment, and how much of it that was.
+struct Looked {
+    /// All before this record here have expired.
+    upto: Option<SequenceNumber>,
+    runs: usize,
 }
 
 /// A place in the round over the streams at rest.
@@ -37,39 +50,27 @@ pub(crate) enum Resting {
 }
 
 impl Indexes {
-    /// Looks into one segment for expired records of a stream whose trim point is `trimmed`.
+    /// Looks into one segment for expired records of a stream whose trim point is `trimmed`, where
+    /// newer segments may have found them up to `upto`. Also gives how many runs were looked at.
     pub(crate) fn expired_in(
         &self,
         stream: StreamId,
         file: SegmentFile,
         expiry: &Expiry,
         trimmed: SequenceNumber,
-    ) -> Expired {
-        let Some(index) = self.index_of(stream, file) else {
-            return Expired::Nothing;
+        upto: Option<SequenceNumber>,
+    ) -> (Expired, usize) {
+        let looked = self
+            .index_of(stream, file)
+            .map(|index| look(&index, stream, expiry, trimmed, upto));
+        let Some(Ok((looked, older))) = looked else {
+            return (before(upto, trimmed), 0);
         };
-        let (kept, first) = match &index {
-            IndexRef::Active(index) => (
-                Ok(index.first_kept(stream, expiry)),
-                Ok(index.first_sequence(stream)),
-            ),
-            IndexRef::Sealed(index) => (
-                index.first_kept(stream, expiry),
-                index.first_sequence(stream),
-            ),
+        let expired = match older {
+            Some(older) => Expired::Perhaps(older, looked.upto),
+            None => before(looked.upto, trimmed),
         };
-        let (Ok(kept), Ok(first)) = (kept, first) else {
-            return Expired::Nothing;
-        };
-        match kept {
-            Some(kept) if kept > trimmed => Expired::Before(kept),
-            Some(_) => Expired::Nothing,
-            None if first.is_some_and(|first| first <= trimmed) => Expired::Nothing,
-            None => match index.previous(stream) {
-                Ok(Some(before)) => Expired::Perhaps(before),
-                Ok(None) | Err(_) => Expired::Nothing,
-            },
-        }
+        (expired, looked.runs)
     }
 
     /// The places at which a round over all streams begins: the segment being written, and every
@@ -171,4 +172,72 @@ impl Indexes {
         let in_memory = self.in_memory().map(ActiveIndex::file);
         in_memory.chain(self.all_sealed().map(|index| index.file()))
     }
+}
+
+fn before(upto: Option<SequenceNumber>, trimmed: SequenceNumber) -> Expired {
+    let upto = upto.filter(|upto| *upto > trimmed);
+    upto.map_or(Expired::Nothing, Expired::Before)
+}
+
+/// Looks at the runs of one segment, and where older ones are that are not trimmed.
+fn look(
+    index: &IndexRef<'_>,
+    stream: StreamId,
+    expiry: &Expiry,
+    trimmed: SequenceNumber,
+    upto: Option<SequenceNumber>,
+) -> Result<(Looked, Option<SegmentFile>), IndexDamage> {
+    let upto = match (upto, index) {
+        (Some(_), _) => upto,
+        (None, IndexRef::Active(index)) => index.first_kept(stream, expiry),
+        (None, IndexRef::Sealed(index)) => index.first_kept(stream, expiry)?,
+    };
+    let first = match index {
+        IndexRef::Active(index) => index.first_sequence(stream),
+        IndexRef::Sealed(index) => index.first_sequence(stream)?,
+    };
+    let looked = match (upto, index) {
+        (None, _) => Looked { upto, runs: 0 },
+        // The bytes before a record only grow, so all before one that passes do.
+        (Some(_), _) if expiry.arrived_by.is_none() => return Ok((Looked { upto, runs: 0 }, None)),
+        (Some(upto), IndexRef::Active(index)) => {
+            confirmed(index.runs_from(stream, trimmed).map(Ok), expiry, upto)?
+        }
+        (Some(upto), IndexRef::Sealed(index)) => {
+            confirmed(index.runs_from(stream, trimmed)?, expiry, upto)?
+        }
+    };
+    let older = match first {
+        Some(first) if first <= trimmed => None,
+        _ => index.previous(stream)?,
+    };
+    Ok((looked, older))
+}
+
+/// How far all runs before `upto` have expired: to `upto`, or to the last one before the first that
+/// is to be kept; nowhere if that is the first of all.
+fn confirmed(
+    runs: impl Iterator<Item = Result<Run, IndexDamage>>,
+    expiry: &Expiry,
+    upto: SequenceNumber,
+) -> Result<Looked, IndexDamage> {
+    let (mut last, mut count) = (None, 0);
+    for run in runs {
+        let run = run?;
+        if run.first.sequence >= upto {
+            break;
+        }
+        count += 1;
+        if expiry.keeps(&run) {
+            return Ok(Looked {
+                upto: last,
+                runs: count,
+            });
+        }
+        last = Some(run.first.sequence);
+    }
+    Ok(Looked {
+        upto: Some(upto),
+        runs: count,
+    })
 }

@@ -58,9 +58,11 @@ impl Run {
 }
 
 /// Which records of a stream may be forgotten: those before a record that arrived early enough, or
-/// that has enough bytes behind it.
+/// that has enough bytes behind it, unless one of them is known to be younger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expiry {
+    /// The time at which it is asked.
+    pub now: Timestamp,
     /// What arrived before this time has had its time.
     pub arrived_by: Option<Timestamp>,
     /// What lies before this many bytes from the stream's beginning has had its room.
@@ -72,6 +74,13 @@ impl Expiry {
     fn passes(&self, run: &Run) -> bool {
         self.arrived_by.is_some_and(|time| run.arrival <= time)
             || self.before.is_some_and(|bytes| run.before <= bytes)
+    }
+
+    /// Whether the run's first record is known to have had neither its time nor its room, so that
+    /// nothing goes beyond it, whatever the arrivals behind it say: the star's clock was behind
+    /// then. An arrival later than now is of a clock that was ahead, and tells nothing.
+    pub(crate) fn keeps(&self, run: &Run) -> bool {
+        !self.passes(run) && run.arrival <= self.now
     }
 
     /// The first record of the last run that passes. The star's clock may have gone back, so runs

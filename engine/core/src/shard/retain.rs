@@ -7,8 +7,10 @@
 //!     each: expired in the newest segment? in the one before? ... -> Trim or Deleted, in the log
 //! ```
 //! Age goes by the arrival of records at the star, which the log keeps, so that no client's clock
-//! can hold records or lose them. A trim goes to the beginning of a run of the index, or to the
-//! tail when all has expired; so of what has expired at most one run stays.
+//! can hold records or lose them. The star's own clock may be set: what arrived while it was behind
+//! goes no earlier than what came before it, and what arrived while it was ahead holds nothing. A
+//! trim goes to the beginning of a run of the index, or to the tail when all has expired; so of
+//! what has expired at most one run stays.
 //!
 //! # Invariants
 //! - A turn looks into a bounded number of indexes and loads at most one stream for each look.
@@ -37,6 +39,8 @@ use nova_model::{Instant, Now, Timestamp};
 const SECOND_US: u64 = 1_000_000;
 /// A search by name asks the filter of each index in turn, and this many in the time of one look.
 const FILTERS_A_LOOK: usize = 32;
+/// So many runs are looked at in the time of one look.
+const RUNS_A_LOOK: usize = 64;
 
 /// How far retention has come.
 #[derive(Default)]
@@ -69,6 +73,8 @@ struct Search {
     expiry: Expiry,
     trimmed: SequenceNumber,
     at: SegmentFile,
+    /// What newer segments have found.
+    upto: Option<SequenceNumber>,
 }
 
 impl Retention {
@@ -105,10 +111,8 @@ enum Due {
     Nothing,
     /// It has been empty long enough.
     Delete,
-    /// All of it has expired.
-    All,
-    /// Some of it may have.
-    Search(Expiry),
+    /// Some of it may have expired: all, if the last record has.
+    Search(Expiry, Option<SequenceNumber>),
 }
 
 impl Shard {
@@ -147,7 +151,7 @@ impl Shard {
     /// One look; whether there is more to look at.
     fn retain_step(&mut self, now: Now, steps: &mut usize) -> bool {
         if let Some(search) = self.retention.search.take() {
-            self.go_on_searching(now, search);
+            self.go_on_searching(now, search, steps);
             return true;
         }
         if !self.retention.is_looked {
@@ -201,16 +205,21 @@ impl Shard {
         match self.due(now.wall, state) {
             Due::Nothing => {}
             Due::Delete => self.delete_empty(now, &state.name, state.id),
-            Due::All => self.trim_expired(now, &state.name, state.id, state.tail.sequence),
-            Due::Search(expiry) => {
-                self.retention.search = records_in.map(|at| Search {
-                    id: state.id,
-                    name: state.name.clone(),
-                    expiry,
-                    trimmed: state.trimmed,
-                    at,
-                });
-            }
+            Due::Search(expiry, upto) => match (records_in, upto) {
+                (Some(at), _) => {
+                    self.retention.search = Some(Search {
+                        id: state.id,
+                        name: state.name.clone(),
+                        expiry,
+                        trimmed: state.trimmed,
+                        at,
+                        upto,
+                    });
+                }
+                // No segment has any of its records.
+                (None, Some(upto)) => self.trim_expired(now, &state.name, state.id, upto),
+                (None, None) => {}
+            },
         }
     }
 
@@ -238,25 +247,36 @@ impl Shard {
         let before = retention
             .bytes
             .and_then(|keep| state.bytes.checked_sub(keep));
-        match (arrived_by, before) {
-            (None, None) => Due::Nothing,
-            (Some(time), _) if state.arrived <= time => Due::All,
-            (arrived_by, before) => Due::Search(Expiry { arrived_by, before }),
+        if arrived_by.is_none() && before.is_none() {
+            return Due::Nothing;
         }
+        let is_last_old = arrived_by.is_some_and(|time| state.arrived <= time);
+        let upto = is_last_old.then_some(state.tail.sequence);
+        let expiry = Expiry {
+            now: wall,
+            arrived_by,
+            before,
+        };
+        Due::Search(expiry, upto)
     }
 
-    fn go_on_searching(&mut self, now: Now, search: Search) {
+    fn go_on_searching(&mut self, now: Now, search: Search, steps: &mut usize) {
         let Search {
             id,
-            expiry,
+            ref expiry,
             trimmed,
             at,
+            upto,
             ..
-        } = &search;
-        match self.indexes.expired_in(*id, *at, expiry, *trimmed) {
+        } = search;
+        let (expired, runs) = self.indexes.expired_in(id, at, expiry, trimmed, upto);
+        *steps = steps.saturating_sub(runs / RUNS_A_LOOK);
+        match expired {
             Expired::Nothing => {}
-            Expired::Before(first) => self.trim_expired(now, &search.name, search.id, first),
-            Expired::Perhaps(at) => self.retention.search = Some(Search { at, ..search }),
+            Expired::Before(first) => self.trim_expired(now, &search.name, id, first),
+            Expired::Perhaps(at, upto) => {
+                self.retention.search = Some(Search { at, upto, ..search });
+            }
         }
     }
 
