@@ -50,6 +50,8 @@ pub enum PlantedBug {
     RewriteMiscut,
     /// No write of a draft is waited for before it gets its name.
     DraftPlacedEarly,
+    /// What looks old takes all before it with it, however young that is.
+    YoungExpired,
 }
 
 /// The bugs planted in this run.

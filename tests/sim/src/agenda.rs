@@ -4,9 +4,10 @@
 //! - Things due at the same time happen in the order in which they were planned.
 
 use crate::network::{LinkId, Side, Way};
+use crate::node::reading;
 use nova_core::PeerMessage;
 use nova_core::disk::OpToken;
-use nova_model::CoreId;
+use nova_model::{CoreId, Now};
 use std::collections::BTreeMap;
 
 /// Which process of the star something belongs to; a new number for each start.
@@ -38,6 +39,8 @@ pub enum Happening {
     SpaceAgain,
     /// What is done in the background does not fail any more.
     BackgroundAgain,
+    /// The wall clock is right again.
+    ClockAgain,
     /// Writes of killed processes land.
     Late,
 }
@@ -48,12 +51,25 @@ pub struct Agenda {
     plan: BTreeMap<(u64, u64), Happening>,
     count: u64,
     now: u64,
+    behind_us: u64,
 }
 
 impl Agenda {
     /// The time, in microseconds.
     pub fn now(&self) -> u64 {
         self.now
+    }
+
+    /// What the star's clocks show.
+    pub fn reading(&self) -> Now {
+        let mut reading = reading(self.now);
+        reading.wall.0 -= self.behind_us;
+        reading
+    }
+
+    /// From now on the star's wall clock is so far behind.
+    pub fn set_clock(&mut self, behind_us: u64) {
+        self.behind_us = behind_us;
     }
 
     /// Plans something for a time; what is due already happens next.

@@ -28,7 +28,7 @@ pub enum ClientBug {
 }
 
 /// Each bug with its name on the command line.
-pub const BUGS: [(&str, Bug); 22] = [
+pub const BUGS: [(&str, Bug); 23] = [
     ("no_group_checksum", Bug::Star(PlantedBug::NoGroupChecksum)),
     ("no_seal", Bug::Star(PlantedBug::NoSeal)),
     (
@@ -67,6 +67,7 @@ pub const BUGS: [(&str, Bug); 22] = [
         "draft_placed_early",
         Bug::Star(PlantedBug::DraftPlacedEarly),
     ),
+    ("young_expired", Bug::Star(PlantedBug::YoungExpired)),
     (
         "arrivals_not_counted",
         Bug::Star(PlantedBug::ArrivalsNotCounted),

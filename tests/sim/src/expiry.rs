@@ -80,11 +80,35 @@ impl History {
     }
 
     fn may_be_too_old(&self, id: StreamId, kept: Kept, first: u64) -> bool {
-        let last = first.checked_sub(1);
-        let told = self.accounts.get(&id).zip(last);
-        let told = told.and_then(|(account, last)| account.records.get(&last));
-        let sent_at = told.map_or(0, |told| self.sent[told.record.0 as usize].at);
-        kept.age_us
-            .is_some_and(|age| sent_at.saturating_add(age) <= self.clock)
+        let Some(age) = kept.age_us else {
+            return false;
+        };
+        let asked = self.accounts.get(&id).map_or(0, |told| told.first_asked);
+        let last = self.surely_dated(id, first).checked_sub(1);
+        let Some(last) = last.filter(|last| *last >= asked) else {
+            return true;
+        };
+        let sent_at = self.sent_at(id, last).unwrap_or(0);
+        sent_at.saturating_add(age) <= self.clock
+    }
+
+    /// The end of those records before `first` that did not arrive while the clock was behind, and
+    /// so count as being as old as they are: they go no earlier for what arrived behind them.
+    fn surely_dated(&self, id: StreamId, first: u64) -> u64 {
+        let Some(behind) = &self.behind else {
+            return first;
+        };
+        let before = behind.tails.get(&id).copied().unwrap_or(0);
+        let last_sent = first.checked_sub(1).and_then(|last| self.sent_at(id, last));
+        let is_later = behind
+            .until
+            .is_some_and(|until| last_sent.is_some_and(|at| at > until));
+        if is_later { first } else { first.min(before) }
+    }
+
+    /// When the record at a place was given to the client, if it is known which that is.
+    fn sent_at(&self, id: StreamId, sequence: u64) -> Option<u64> {
+        let told = self.accounts.get(&id)?.records.get(&sequence)?;
+        Some(self.sent[told.record.0 as usize].at)
     }
 }

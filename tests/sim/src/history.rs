@@ -127,6 +127,15 @@ pub struct Named {
     pub creates: Vec<(StreamSettings, Mark)>,
 }
 
+/// A time during which the star's wall clock is behind.
+#[derive(Debug, Default)]
+pub struct Behind {
+    /// When it ended; nothing while it lasts.
+    pub until: Option<u64>,
+    /// What was told of the tails of streams when it began.
+    pub tails: BTreeMap<StreamId, u64>,
+}
+
 /// All of it.
 #[derive(Debug, Default)]
 pub struct History {
@@ -143,6 +152,8 @@ pub struct History {
     pub(crate) kept_by_default: BTreeMap<BucketName, Kept>,
     /// The time.
     pub(crate) clock: u64,
+    /// The time during which the star's wall clock was behind, if it ever was.
+    pub(crate) behind: Option<Behind>,
     /// When the disk was looked at last, and the settings that were found then.
     pub(crate) audited: Mark,
     pub(crate) found: BTreeMap<StreamId, StreamSettings>,
@@ -160,6 +171,19 @@ impl History {
     /// The moment that was last.
     pub fn now(&self) -> Mark {
         Mark(self.mark)
+    }
+
+    /// The star's wall clock is behind from now on, or right.
+    pub fn clock_is_set(&mut self, is_behind: bool) {
+        if is_behind {
+            let accounts = self.accounts.iter();
+            self.behind = Some(Behind {
+                until: None,
+                tails: accounts.map(|(id, account)| (*id, account.tail)).collect(),
+            });
+        } else if let Some(behind) = &mut self.behind {
+            behind.until.get_or_insert(self.clock);
+        }
     }
 
     /// A record is about to be given to the client.

@@ -12,10 +12,13 @@ use nova_model::limits::REWRITE_SAVED_BYTES_MIN;
 /// Operations that a crash may wait for where much is forgotten.
 const FORGETTING: [&str; 4] = ["recycle", "recycle", "draft", "place"];
 
-/// In so many of 100 runs what is done in the background fails for a while: of all, and of those
-/// that have much of it to do.
-const FAILING_PERCENT: u64 = 25;
-const FAILING_PERCENT_MUCH: u64 = 60;
+/// In so many of 100 runs what is done in the background fails for a while, in as many the wall
+/// clock is behind, and in as many there is little space: of all, and of those that forget much.
+const ASIDE_PERCENT: u64 = 25;
+const ASIDE_PERCENT_MUCH: u64 = 60;
+
+/// More seconds than any age that a run comes to.
+const AGE_S_MAX: u64 = 60;
 
 /// How a run is made besides its seed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,6 +54,10 @@ pub enum Fault {
     FailWrite,
     /// For so long what is done in the background may fail, by the numbers of a seed.
     FailBackground(u64, u64),
+    /// For so long the wall clock is so many seconds behind.
+    ClockBack(u64, u64),
+    /// For so long no more is free than so many segments take.
+    LittleSpace(u64, u64),
     /// Spare files with old content are left in the logs' directories.
     OldSpares,
 }
@@ -147,6 +154,13 @@ impl Plan {
         }
     }
 
+    /// Whether records go by their age rather than otherwise: where the clock is far behind.
+    pub fn is_by_age(&self) -> bool {
+        let is_far_behind =
+            |(_, fault): &(u64, Fault)| matches!(fault, Fault::ClockBack(_, AGE_S_MAX..));
+        self.faults.iter().any(is_far_behind)
+    }
+
     /// The kind of operation that a crash waits for.
     pub fn crash_waits_for(&self, rng: &mut Rng) -> &'static str {
         let kinds: &[&'static str] = match self.forgets && rng.chance(50) {
@@ -180,11 +194,20 @@ fn faults(rng: &mut Rng, calm_at: u64, forgets: bool) -> Vec<(u64, Fault)> {
     // Drawn aside, so that the other faults of a seed are the same with and without it.
     let mut aside = rng.clone().fork();
     let percent = match forgets {
-        true => FAILING_PERCENT_MUCH,
-        false => FAILING_PERCENT,
+        true => ASIDE_PERCENT_MUCH,
+        false => ASIDE_PERCENT,
     };
     if aside.chance(percent) {
         let fault = Fault::FailBackground(aside.between(10_000, 3_000_000), aside.number());
+        faults.push((aside.below(calm_at), fault));
+    }
+    if aside.chance(percent) {
+        let seconds = *aside.pick(&[1, AGE_S_MAX, 86_400, 1_600_000_000]);
+        let fault = Fault::ClockBack(aside.between(10_000, 1_000_000), seconds);
+        faults.push((aside.below(calm_at), fault));
+    }
+    if aside.chance(percent) {
+        let fault = Fault::LittleSpace(aside.between(10_000, 3_000_000), aside.between(2, 14));
         faults.push((aside.below(calm_at), fault));
     }
     faults.sort_by_key(|(time, _)| *time);

@@ -27,7 +27,8 @@
 //! clock back|ahead SECONDS (the wall clock is so far from the time)
 //! late FROM TO (mail between these cores) | timely
 //! flip NUMBER BYTE | unindex NUMBER | spare NUMBER | at CORE ACT | stop
-//! full | space | failing KIND (index, draft, place, drop, recycle) | works
+//! full | free BYTES (what is told of the disk) | space
+//! failing KIND (index, draft, place, drop, recycle) | works
 //! loaded | segments | rewritten | pending
 //! fall OPTION VALUE (power cut, start with options)
 //! ```
@@ -35,10 +36,10 @@
 //! # Invariants
 //! - Time moves by `wait` alone.
 
-use crate::agenda::Life;
+mod lives;
+
 use crate::disk::{Background, Flight, SimDisk};
-use crate::node::{BootEnd, BootPlan, boot, reading};
-use crate::rng::Rng;
+use crate::node::{BootPlan, reading};
 use crate::words::{
     ack_words, batch, code_words, conditions, event_words, number, read_open, records_words,
     request_of, stream_name, terms,
@@ -141,7 +142,9 @@ impl Script {
                 self.fall(false);
                 self.start(options);
             }
-            ["full" | "space" | "works"] | ["failing" | "clock" | "late", ..] => self.turn(words),
+            ["full" | "space" | "works"] | ["free" | "failing" | "clock" | "late", ..] => {
+                self.turn(words)
+            }
             ["stop"] => self.shards.iter_mut().for_each(Shard::stop),
             ["hold"] => self.is_held = true,
             ["slow", segment] => self.slow_index = Some(number(segment)),
@@ -207,8 +210,10 @@ impl Script {
                 self.late_way = Some((number(from) as usize, number(to) as usize));
             }
             ["failing", kind] => self.disk.background = Background::Fails((*kind).to_owned()),
+            ["free", bytes] => self.disk.free_bytes = number(bytes),
             ["works"] => self.disk.background = Background::Works,
-            other => self.disk.is_full = other == ["full"],
+            ["full"] => self.disk.is_full = true,
+            _space => self.disk.make_space(),
         }
     }
 
@@ -237,58 +242,6 @@ impl Script {
         let mut files = self.disk.segments().map(|(file, _)| file);
         let found = files.find(|file| file.number.0 == number(segment));
         found.expect("there is such a segment")
-    }
-
-    fn start(&mut self, options: &[&str]) {
-        for pair in options.chunks(2) {
-            match pair {
-                ["cores", n] => self.plan.cores = number(n) as u16,
-                ["segment", n] => self.plan.segment_bytes = number(n),
-                ["idle", n] => self.plan.idle_us = number(n),
-                ["ingress", n] => self.plan.ingress_bytes = number(n) as usize,
-                ["recent", n] => self.plan.recent_bytes = number(n) as usize,
-                ["dies", call] => self.plan.dies_at_call = Some(number(call)),
-                ["corrupt", yes] => self.plan.allow_corrupt = *yes == "yes",
-                other => panic!("{other:?} is no option of a star"),
-            }
-        }
-        self.life += 1;
-        match boot(
-            &mut self.disk,
-            &self.plan,
-            Life(self.life),
-            Rng::new(self.life),
-        ) {
-            BootEnd::Running(star, _) => self.shards = star.into_shards(),
-            BootEnd::Died => self.start_again(),
-            BootEnd::Refused(_) => self.answers.push("start refused".to_owned()),
-        }
-    }
-
-    /// A start that died on the way is followed by one that does not.
-    fn start_again(&mut self) {
-        self.plan.dies_at_call = None;
-        self.start(&[]);
-    }
-
-    fn end(&mut self, lands: bool) {
-        self.fall(lands);
-        self.start(&[]);
-    }
-
-    fn fall(&mut self, lands: bool) {
-        let flights = std::mem::take(&mut self.flights);
-        if lands {
-            for (_, _, flight) in flights {
-                self.disk.complete(flight);
-            }
-        }
-        self.shards.clear();
-        self.sessions.clear();
-        self.readers.clear();
-        self.is_held = false;
-        self.late_way = None;
-        self.late_mail.clear();
     }
 
     fn next(&mut self) -> u64 {

@@ -8,13 +8,15 @@
 //! - Before each start the disk is audited against all that was told.
 //! - A run ends with the first finding.
 
+mod faults;
+
 use crate::agenda::{Agenda, Happening, Life};
 use crate::clients::{
     Client, Control, EntityClient, Lister, ProducerClient, ReaderClient, Surroundings, kinds,
 };
 use crate::cold;
 use crate::desk;
-use crate::disk::{Background, SimDisk};
+use crate::disk::SimDisk;
 use crate::network::{LinkId, Network, Side, Way};
 use crate::node::{BootEnd, Ground, Star, TurnEnd, boot};
 use crate::oracle::Oracle;
@@ -205,6 +207,7 @@ impl World {
         self.armed = None;
         self.disk_slowness = 1;
         self.disk.heal();
+        self.set_clock(0);
         self.trace.note(self.agenda.now(), "calm", 0, String::new);
         for n in 0..self.clients.len() {
             self.agenda.after(0, Happening::Client(n));
@@ -255,8 +258,9 @@ impl World {
             Happening::Lost(link, side) => self.lost(link, side),
             Happening::Client(n) => self.with_client(n, Client::step),
             Happening::Fault(n) => self.fault(self.plan.faults[n].1),
-            Happening::SpaceAgain => self.disk.is_full = false,
-            Happening::BackgroundAgain => self.disk.background = Background::Works,
+            Happening::SpaceAgain => self.disk.make_space(),
+            Happening::BackgroundAgain => self.disk.mend(),
+            Happening::ClockAgain => self.set_clock(0),
             Happening::Late => self.land_late(),
         }
     }
@@ -323,73 +327,6 @@ impl World {
                 }
             }
         }
-    }
-
-    fn fault(&mut self, fault: Fault) {
-        if self.is_calm {
-            return;
-        }
-        let now = self.agenda.now();
-        self.trace.note(now, "FAULT", 0, || format!("{fault:?}"));
-        match fault {
-            Fault::Stop => self.crash(fault),
-            Fault::Kill | Fault::PowerCut if self.rng.chance(70) => {
-                self.armed = Some((fault, self.plan.crash_waits_for(&mut self.rng)));
-            }
-            Fault::Kill | Fault::PowerCut => self.crash(fault),
-            Fault::CutLink => {
-                let links = self.network.unbroken();
-                if !links.is_empty() {
-                    let link = *self.rng.pick(&links);
-                    self.network.cut(&mut self.agenda, link);
-                }
-            }
-            Fault::Slowness(times) => self.disk_slowness = times,
-            Fault::FullDisk(us) => {
-                self.disk.is_full = true;
-                self.agenda.after(us, Happening::SpaceAgain);
-            }
-            Fault::FailBackground(us, seed) => {
-                self.disk.background = Background::Flaky(Rng::new(seed));
-                self.agenda.after(us, Happening::BackgroundAgain);
-            }
-            Fault::FailWrite => self.disk.fails_next_write = true,
-            Fault::OldSpares => self.disk.leave_old_spares(&mut self.rng),
-        }
-    }
-
-    fn crash(&mut self, fault: Fault) {
-        if fault == Fault::Stop {
-            match self.with_star(|star, ground| star.finish(ground)) {
-                Some(TurnEnd::Wrong(text)) => self.oracle.found(text),
-                Some(TurnEnd::Fatal(_) | TurnEnd::Done) | None => {}
-            }
-        }
-        let Some(star) = self.star.take() else { return };
-        let flights = star.end();
-        match fault {
-            Fault::PowerCut => self.disk.cut_power(flights, &mut self.rng),
-            _ => self.disk.kill(flights, self.agenda.now(), &mut self.rng),
-        }
-        self.plan_late();
-        self.network.star_is_gone(&mut self.agenda);
-        let wait = self.rng.between(500, 150_000);
-        self.agenda.after(wait, Happening::Boot);
-    }
-
-    fn plan_late(&mut self) {
-        if let Some(due) = self.disk.next_late() {
-            self.agenda.at(due, Happening::Late);
-        }
-    }
-
-    fn land_late(&mut self) {
-        let now = self.agenda.now();
-        let landed = self.disk.land_late(now) as u64;
-        self.trace.note(now, "late", landed, || {
-            format!("{landed} writes of a killed process land")
-        });
-        self.plan_late();
     }
 
     fn boot(&mut self) {
@@ -489,6 +426,7 @@ impl World {
             stable: self.plan.stable,
             entities: self.plan.entities,
             forgets: self.plan.forgets,
+            is_by_age: self.plan.is_by_age(),
             life: self.life.0,
             bug: self.plan.client_bug,
         };

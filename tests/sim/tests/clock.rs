@@ -102,6 +102,33 @@ fn retention_keeps_what_comes_before_a_clock_that_was_back() {
     );
 }
 
+/// Where an index looks at one place for many records, too.
+#[test]
+fn retention_keeps_each_record_before_a_clock_that_was_back() {
+    check(
+        "start
+         bucket b
+         create b/s age 60
+         append b/s old
+         wait 1000000 50
+         append b/s young
+         clock back 86400
+         append b/s c
+         clock back 0
+         wait 1000000 20
+         describe b/s
+         wait 1000000 80
+         describe b/s",
+        "bucket made
+         stream made 0..0 epoch-1
+         acked 0..1
+         acked 1..2
+         acked 2..3
+         stream there 0..3 epoch-2
+         stream there 3..3 epoch-3",
+    );
+}
+
 /// What is in the last segment alone looks old, and what looks young lies in one before it.
 #[test]
 fn a_stream_at_rest_is_kept_before_a_clock_that_was_back() {

@@ -123,3 +123,45 @@ fn a_core_reads_what_another_core_has_rewritten() {
          end 3",
     );
 }
+
+/// Where little is free a round does not wait for its half minute: what is dead is in the way.
+#[test]
+fn little_space_is_reason_to_rewrite_at_once() {
+    check(
+        "start segment 262144
+         bucket b auto
+         append b/rest a
+         append b/s *60000
+         append b/s *60000
+         append b/s *60000
+         append b/rest b
+         append b/s *60000
+         append b/s *60000
+         wait 100000 100
+         trim b/s 4
+         wait 100000 100
+         rewritten
+         free 900000
+         wait 20000 100
+         rewritten
+         append b/rest c
+         read b/rest 0..",
+        "bucket made
+         acked 0..1
+         acked 0..1
+         acked 1..2
+         acked 2..3
+         acked 1..2
+         acked 3..4
+         acked 4..5
+         trimmed to 4
+         0 rewritten
+         1 rewritten
+         acked 2..3
+         from 0
+         0:a
+         1:b
+         2:c
+         end 3",
+    );
+}

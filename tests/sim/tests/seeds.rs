@@ -230,3 +230,9 @@ fn draft_placed_early_is_found() {
     let bug = star(PlantedBug::DraftPlacedEarly);
     expect_found_with(bug, 0..1500, None, Some(true));
 }
+
+#[test]
+fn young_expired_is_found() {
+    // About once in 120 seeds: a clock that was behind, and records before it that are kept by age.
+    expect_found_with(star(PlantedBug::YoungExpired), 0..700, None, Some(true));
+}

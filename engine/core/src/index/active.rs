@@ -53,6 +53,8 @@ pub(super) struct ActiveStream {
     pub(super) runs: Vec<Run>,
     /// Bytes of the stream itself in its last run.
     run_bytes: u64,
+    /// The latest arrival in its last run; before the first run, that of its last record, if any.
+    latest: Timestamp,
 }
 
 /// The index of the segment being written.
@@ -411,10 +413,15 @@ impl ActiveIndex {
         match self.streams.get_mut(&state.id) {
             Some(stream) => stream.state = state.clone(),
             None => {
+                let latest = match state.tail.sequence {
+                    SequenceNumber(0) => Timestamp(0),
+                    _ => state.arrived,
+                };
                 let stream = ActiveStream {
                     state: state.clone(),
                     runs: Vec::new(),
                     run_bytes: 0,
+                    latest,
                 };
                 self.streams.insert(state.id, stream);
             }
@@ -443,30 +450,36 @@ impl ActiveIndex {
 }
 
 impl ActiveStream {
-    /// Notes where a batch lies; how many bytes it takes.
+    /// Notes where a batch lies; how many bytes it takes. A run ends where the star's clock was set
+    /// back, and the next one says how late it had been: so nothing within a run arrived later than
+    /// the next run says.
     fn add_to_runs(&mut self, place: Place, batch: &BatchEntry) -> u64 {
         let bytes = batch_entry_bytes(&batch.stored.batch) as u64;
         let end = place.offset + place.length as u64;
+        let arrival = batch.stored.stamping.arrival;
         if let Some(last) = self.runs.last_mut() {
             let same_group = last.end() == end;
             let gap = place.offset.saturating_sub(last.end());
-            let near = gap <= INDEX_GAP_BYTES
+            let near = arrival >= self.latest
+                && gap <= INDEX_GAP_BYTES
                 && self.run_bytes < INDEX_RUN_BYTES
                 && end - u64::from(last.offset) <= READ_CHUNK_BYTES as u64;
             if same_group || near {
                 last.length = (end - u64::from(last.offset)) as u32;
                 self.run_bytes += bytes;
+                self.latest = self.latest.max(arrival);
                 return bytes;
             }
         }
         self.runs.push(Run {
             first: batch.start(),
-            arrival: batch.stored.stamping.arrival,
+            arrival: arrival.max(self.latest),
             before: self.state.bytes,
             offset: place.offset as u32,
             length: place.length as u32,
         });
         self.run_bytes = bytes;
+        self.latest = arrival;
         bytes
     }
 }

@@ -40,7 +40,8 @@ use rkyv::{Archive, Serialize};
 pub struct Run {
     /// The stream's first record in it.
     pub first: Position,
-    /// When that record arrived, by the star's clock.
+    /// When that record arrived, by the star's clock; or the latest arrival in the run before, if
+    /// that clock was set back since.
     pub arrival: Timestamp,
     /// Metered bytes of the stream before that record.
     pub before: u64,

@@ -28,6 +28,7 @@ use crate::commit::gate::Ticket;
 use crate::disk::SegmentFile;
 use crate::entry::Entry;
 use crate::index::Expiry;
+use crate::planted::PlantedBug;
 use crate::state::StreamState;
 use nova_model::ids::StreamId;
 use nova_model::limits::{FORGET_ROUND_LOOKS, FORGET_STEPS_MAX};
@@ -252,8 +253,9 @@ impl Shard {
         }
         let is_last_old = arrived_by.is_some_and(|time| state.arrived <= time);
         let upto = is_last_old.then_some(state.tail.sequence);
+        let is_blind = self.config.planted.has(PlantedBug::YoungExpired);
         let expiry = Expiry {
-            now: wall,
+            now: if is_blind { Timestamp(0) } else { wall },
             arrived_by,
             before,
         };

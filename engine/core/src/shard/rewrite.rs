@@ -78,6 +78,14 @@ impl Rewriting {
         }
     }
 
+    /// The next round begins at once, unless one is under way.
+    fn hurry(&mut self) {
+        self.round_due = Instant::default();
+        if self.queue.is_empty() && matches!(self.work, Work::Nothing) {
+            self.due = Instant::default();
+        }
+    }
+
     /// Whether a segment is being copied: it must not go meanwhile.
     pub(super) fn is_at(&self, file: SegmentFile) -> bool {
         match &self.work {
@@ -106,6 +114,14 @@ impl Shard {
                 self.copy_on(copy);
             }
             Work::Drop(file) => self.rewriting.work = Work::Drop(file),
+        }
+    }
+
+    /// It is known how much space there is. Where it is little, what is dead is not left alone for
+    /// as long as usual: appends are refused soon, or wait for nothing else.
+    pub(super) fn rewrite_for_space(&mut self) {
+        if self.space.is_tight() {
+            self.rewriting.hurry();
         }
     }
 

@@ -104,6 +104,7 @@ impl Shard {
             true => free < self.space.high,
             false => free < floor,
         };
+        self.rewrite_for_space();
     }
 
     /// The least that appends leave free, in bytes.

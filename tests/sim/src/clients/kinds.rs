@@ -91,6 +91,10 @@ pub(super) fn record_of(around: &mut Surroundings<'_>, id: RecordId) -> Record {
 pub(super) fn retention(around: &mut Surroundings<'_>) -> Retention {
     let is_short = around.forgets && around.entities().is_empty();
     match around.rng.below(4) {
+        0..=2 if is_short && around.is_by_age => Retention {
+            age_s: Some(around.rng.between(1, 3)),
+            bytes: None,
+        },
         0 if is_short => Retention {
             age_s: Some(around.rng.between(1, 3)),
             bytes: None,

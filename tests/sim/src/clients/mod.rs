@@ -63,6 +63,8 @@ pub struct Surroundings<'a> {
     pub entities: usize,
     /// Whether much is trimmed.
     pub forgets: bool,
+    /// Whether more of that is left to retention by age.
+    pub is_by_age: bool,
     /// Which start of the star this is.
     pub life: u64,
     /// The safeguard that clients leave out.

@@ -186,7 +186,7 @@ fn token(around: &mut Surroundings<'_>, id: StreamId) -> Option<FencingToken> {
 fn trim(around: &mut Surroundings<'_>, name: StreamName, id: StreamId) -> Request {
     let tail = around.oracle.history.floor(id);
     // Often all but the last ones, so that segments become free.
-    let mut first = match around.rng.chance(50) {
+    let mut first = match around.rng.chance(50) && !around.is_by_age {
         true => tail.saturating_sub(around.rng.below(5)),
         false => around.rng.below(tail / 2 + 2),
     };

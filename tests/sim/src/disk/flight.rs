@@ -3,7 +3,7 @@
 //! # Invariants
 //! - An operation takes effect when it completes or at a crash, never before.
 
-use super::{Inode, SECTOR_BYTES, SimDisk, failed};
+use super::{Inode, SECTOR_BYTES, SimDisk, TOTAL_BYTES, failed};
 use bytes::Bytes;
 use nova_core::disk::{DiskFailure, DiskOp, DiskResult, SegmentFile};
 use nova_model::Generation;
@@ -11,9 +11,6 @@ use std::sync::Arc;
 
 /// A full disk has space for so much more.
 const BLOCK: u64 = nova_model::limits::BLOCK_BYTES as u64;
-
-/// Bytes of the whole disk, as it says.
-const TOTAL_BYTES: u64 = 1 << 40;
 
 /// An operation on its way, with the file it was opened on.
 #[derive(Debug, Clone)]
@@ -301,7 +298,7 @@ impl SimDisk {
             }
             Act::LetGo => DiskResult::Finished,
             Act::Space => DiskResult::Space {
-                free: if self.is_full { 0 } else { TOTAL_BYTES / 2 },
+                free: if self.is_full { 0 } else { self.free_bytes },
                 total: TOTAL_BYTES,
             },
         }

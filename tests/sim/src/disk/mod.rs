@@ -34,6 +34,8 @@ use std::sync::Arc;
 
 /// The unit that a device writes as a whole.
 pub const SECTOR_BYTES: usize = 512;
+/// Bytes of the whole disk, as it says.
+const TOTAL_BYTES: u64 = 1 << 40;
 
 /// A file's number; names come and go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +73,8 @@ pub struct SimDisk {
     pub gone_back: Option<SegmentFile>,
     /// Whether no further file finds space.
     pub is_full: bool,
+    /// What is told to be free while it is not full, in bytes.
+    pub free_bytes: u64,
     /// Whether the next write of a group fails.
     pub fails_next_write: bool,
     /// How it stands with what is done in the background.
@@ -96,6 +100,7 @@ impl SimDisk {
             placed: BTreeMap::new(),
             gone_back: None,
             is_full: false,
+            free_bytes: TOTAL_BYTES / 2,
             fails_next_write: false,
             background: Background::Works,
             troubled: BTreeSet::new(),
@@ -125,8 +130,19 @@ impl SimDisk {
 
     /// From now on nothing fails.
     pub fn heal(&mut self) {
-        self.is_full = false;
+        self.make_space();
         self.fails_next_write = false;
+        self.mend();
+    }
+
+    /// From now on there is space.
+    pub fn make_space(&mut self) {
+        self.is_full = false;
+        self.free_bytes = TOTAL_BYTES / 2;
+    }
+
+    /// From now on what is done in the background does not fail.
+    pub fn mend(&mut self) {
         self.background = Background::Works;
     }
 

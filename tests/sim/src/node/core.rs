@@ -5,7 +5,7 @@
 //! - At most one turn is planned for what came in, and one for the shard's next deadline.
 
 use super::ends::Ends;
-use super::{Ground, TurnEnd, reading};
+use super::{Ground, TurnEnd};
 use crate::agenda::{Happening, Life};
 use crate::disk::Flight;
 use crate::network::LinkId;
@@ -90,7 +90,7 @@ impl Core {
     }
 
     pub(super) fn link_lost(&mut self, ground: &mut Ground<'_>, life: Life, link: LinkId) {
-        let now = reading(ground.agenda.now());
+        let now = ground.agenda.reading();
         self.ends.lost(&mut self.shard, now, link);
         ground
             .network
@@ -112,7 +112,7 @@ impl Core {
     }
 
     pub(super) fn turn(&mut self, ground: &mut Ground<'_>, life: Life) -> TurnEnd {
-        let now = reading(ground.agenda.now());
+        let now = ground.agenda.reading();
         if self.turn_at.is_some_and(|at| at <= now.instant.0) {
             self.turn_at = None;
         }
@@ -135,7 +135,7 @@ impl Core {
     }
 
     fn take_results(&mut self, ground: &mut Ground<'_>) {
-        let now = reading(ground.agenda.now());
+        let now = ground.agenda.reading();
         while let Some((token, result)) = self.done.pop_front() {
             self.shard.handle_disk(now, token, result);
         }

@@ -4,7 +4,7 @@
 //! - A session's or reader's key is its link's number, so an answer finds its lane or nothing.
 //! - Appends stay with their lane while the shard takes none.
 
-use super::{Ground, reading};
+use super::Ground;
 use crate::agenda::Happening;
 use crate::network::{LinkId, Piece, Side, Way};
 use nova_core::{Caller, Event, ReaderKey, SessionKey, Shard};
@@ -70,7 +70,7 @@ impl Ends {
         let mut has_moved = false;
         for link in self.moved.clone() {
             if ground.network.ends(link).is_none() {
-                self.lost(shard, reading(ground.agenda.now()), link);
+                self.lost(shard, ground.agenda.reading(), link);
                 continue;
             }
             has_moved |= self.feed_one(shard, ground, core, link);
@@ -126,7 +126,7 @@ impl Ends {
                 format!("{core} {link:?} {input:?}")
             });
             let fresh = StreamId(ground.rng.wide());
-            self.command(shard, reading(now), link, &mut end, input, fresh);
+            self.command(shard, ground.agenda.reading(), link, &mut end, input, fresh);
         }
         self.ends.insert(link, end);
         has_moved
@@ -274,7 +274,7 @@ impl Ends {
                 ground
                     .network
                     .send(ground.agenda, link, Way::Down, Piece::End);
-                let now = reading(ground.agenda.now());
+                let now = ground.agenda.reading();
                 let_go(shard, now, link, end.role);
                 ground.network.leave(ground.agenda, link, Side::Star);
                 self.ends.remove(&link);
