@@ -14,6 +14,7 @@
 //! - Never past the durable tail; never a gap; what is damaged is told.
 
 pub(crate) mod recent;
+pub(crate) mod shared;
 
 use crate::disk::{DiskResult, OpToken, SegmentFile};
 use crate::index::Run;
@@ -21,7 +22,8 @@ use nova_model::cursor::ReadCursor;
 use nova_model::ids::StreamId;
 use nova_model::limits::{READ_CHUNK_BYTES, READER_AHEAD_BYTES_MAX};
 use nova_model::request::ReadLimits;
-use nova_model::{Generation, SegmentId, SequenceNumber, StoredBatch, Timestamp};
+use nova_model::{SegmentId, SequenceNumber, StoredBatch, Timestamp};
+use shared::Place;
 use std::collections::VecDeque;
 
 /// One open reader.
@@ -47,14 +49,14 @@ pub(crate) struct Reader {
     pub(crate) read_bytes: u64,
 }
 
-/// One read of a reader.
+/// One read of a reader, maybe of others as well.
 pub(crate) struct Read {
     pub(crate) token: OpToken,
     /// The segment that it is of.
     pub(crate) segment: (SegmentFile, SegmentId),
     /// The stream's first record in it.
     pub(crate) first: SequenceNumber,
-    pub(crate) length: usize,
+    pub(crate) place: Place,
     /// Whether it was begun while there still were batches or reads before it.
     pub(crate) is_ahead: bool,
     /// What it brought, once it has come.
@@ -89,7 +91,7 @@ impl Reader {
     /// The next read, if it may begin before what is at hand has been handed out.
     pub(crate) fn next_ahead(&self) -> Option<NextRead> {
         let next = self.next_read(READ_CHUNK_BYTES as u64)?;
-        let ahead = self.ahead_bytes() + next.length;
+        let ahead = self.ahead_bytes() + next.place.length;
         let bound = self.read_bytes.min(READER_AHEAD_BYTES_MAX as u64);
         (self.reads.is_empty() || ahead as u64 <= bound).then_some(next)
     }
@@ -103,7 +105,7 @@ impl Reader {
     /// Bytes that it has read, or reads, ahead of its need.
     pub(crate) fn ahead_bytes(&self) -> usize {
         let ahead = self.reads.iter().filter(|read| read.is_ahead);
-        ahead.map(|read| read.length).sum()
+        ahead.map(|read| read.place.length).sum()
     }
 
     /// The next runs that lie one behind the other, up to `bytes` but at least one.
@@ -120,11 +122,13 @@ impl Reader {
             runs += 1;
         }
         Some(NextRead {
-            file,
             first: first.first.sequence,
-            generation: id.generation,
-            offset,
-            length: (end - offset) as usize,
+            place: Place {
+                file,
+                generation: id.generation,
+                offset,
+                length: (end - offset) as usize,
+            },
             runs,
         })
     }
@@ -132,12 +136,9 @@ impl Reader {
 
 /// A read that a reader would begin next.
 pub(crate) struct NextRead {
-    pub(crate) file: SegmentFile,
+    pub(crate) place: Place,
     /// The stream's first record in it.
     pub(crate) first: SequenceNumber,
-    pub(crate) generation: Generation,
-    pub(crate) offset: u64,
-    pub(crate) length: usize,
     /// How many runs it takes.
     pub(crate) runs: usize,
 }

@@ -1,8 +1,8 @@
 //! What a reader reads next, and when.
 
 use super::*;
-use nova_model::Position;
 use nova_model::ids::{LogId, SegmentNumber};
+use nova_model::{Generation, Position};
 
 fn run(first: u64, offset: u32, length: u32) -> Run {
     Run {
@@ -35,7 +35,7 @@ fn reader(runs: &[Run]) -> Reader {
 
 fn next(reader: &Reader, bytes: u64) -> (u64, usize, usize) {
     let next = reader.next_read(bytes).expect("there are runs");
-    (next.offset, next.length, next.runs)
+    (next.place.offset, next.place.length, next.runs)
 }
 
 #[test]
@@ -57,7 +57,12 @@ fn begun(first: u64, length: usize, is_ahead: bool) -> Read {
         token: OpToken(first),
         segment: segment(),
         first: SequenceNumber(first),
-        length,
+        place: Place {
+            file: segment().0,
+            generation: Generation(0),
+            offset: 0,
+            length,
+        },
         is_ahead,
         result: None,
     }
@@ -70,7 +75,7 @@ fn no_more_is_read_ahead_than_was_read_before() {
         .map(|n| run(n, (n as u32 + 1) * 2 * block, block))
         .collect();
     let mut reader = reader(&runs);
-    let ahead = |reader: &Reader| reader.next_ahead().map(|next| next.length);
+    let ahead = |reader: &Reader| reader.next_ahead().map(|next| next.place.length);
     assert_eq!(ahead(&reader), Some(4096), "one always may be");
     reader.reads.push_back(begun(0, 4096, false));
     assert_eq!(ahead(&reader), None, "nothing was read before");

@@ -78,7 +78,7 @@ impl Shard {
                 generation,
             } => self.tell_let_go(to, file, generation, result),
             OpOwner::Rewrite => self.rewrite_went_on(result),
-            OpOwner::Reader(reader) => self.handle_read(reader, token, result),
+            OpOwner::Read(place) => self.handle_read(&place, token, &result),
         }
     }
 

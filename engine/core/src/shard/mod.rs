@@ -27,6 +27,7 @@ mod balance;
 mod bucket;
 mod drain;
 mod durable;
+mod fetch;
 mod figures;
 mod list;
 mod moves;
@@ -53,6 +54,7 @@ use crate::event::{Event, ReaderKey, SessionKey};
 use crate::load::Load;
 use crate::reader::Reader;
 use crate::reader::recent::Recent;
+use crate::reader::shared::{Place, SharedReads};
 use crate::released::Released;
 use crate::segment::LogEnd;
 use crate::state::StreamState;
@@ -101,8 +103,7 @@ pub struct Shard {
     /// Readers whose opening is put off, and whether they have a credit already.
     opening: BTreeMap<ReaderKey, bool>,
     hungry: BTreeSet<ReaderKey>,
-    /// Bytes of reads that were begun before their readers needed them.
-    read_ahead_bytes: usize,
+    shared_reads: SharedReads,
     heartbeats: BTreeSet<(Instant, ReaderKey)>,
     /// The latest time that the shard was told.
     seen: Instant,
@@ -139,7 +140,7 @@ enum OpOwner {
     Log,
     Index(SegmentFile),
     Finish(SegmentFile),
-    Reader(ReaderKey),
+    Read(Place),
     Space,
     Recycle(SegmentFile, Generation),
     LetGo {
@@ -172,7 +173,7 @@ impl Shard {
             readers: BTreeMap::new(),
             opening: BTreeMap::new(),
             hungry: BTreeSet::new(),
-            read_ahead_bytes: 0,
+            shared_reads: SharedReads::default(),
             heartbeats: BTreeSet::new(),
             seen: Instant::default(),
             moving: BTreeMap::new(),

@@ -1,18 +1,16 @@
 //! The read commands: credit, following, and reads from disk.
 
-use super::{OpOwner, Shard};
+use super::Shard;
 use crate::catalog::indexes::Located;
-use crate::disk::{DiskError, DiskFailure, DiskOp, DiskResult, OpToken, SegmentFile};
+use crate::disk::{DiskError, DiskFailure, DiskResult, SegmentFile};
 use crate::entry::Entry;
 use crate::event::{Event, ReaderKey};
-use crate::reader::{NextRead, Read, recent};
+use crate::reader::recent;
 use crate::segment::decode_group_of;
 use bytes::Bytes;
 use nova_model::cursor::ReadCursor;
 use nova_model::ids::StreamId;
-use nova_model::limits::{
-    BLOCK_BYTES, READ_AHEAD_BYTES_MAX, READ_CHUNK_BYTES, READER_CREDIT_BYTES, READER_HEARTBEAT_US,
-};
+use nova_model::limits::{BLOCK_BYTES, READ_CHUNK_BYTES, READER_CREDIT_BYTES, READER_HEARTBEAT_US};
 use nova_model::position::SequenceNumber;
 use nova_model::request::ReadLimits;
 use nova_model::{Code, Facts, Now, Refusal, SegmentId, StoredBatch};
@@ -44,7 +42,7 @@ impl Shard {
         let Some(reader) = self.readers.remove(&key) else {
             return;
         };
-        self.read_ahead_bytes -= reader.ahead_bytes();
+        self.let_reads_go(key, reader.reads);
         self.hungry.remove(&key);
         if let Some(stream) = self.streams.get_mut(reader.stream) {
             stream.readers.remove(&key);
@@ -112,7 +110,7 @@ impl Shard {
 
     pub(super) fn end_reader(&mut self, key: ReaderKey, event: Event) {
         let reader = self.readers.remove(&key).expect("an open reader");
-        self.read_ahead_bytes -= reader.ahead_bytes();
+        self.let_reads_go(key, reader.reads);
         self.hungry.remove(&key);
         let stream = self.stream_mut(reader.stream);
         stream.readers.remove(&key);
@@ -155,8 +153,12 @@ impl Shard {
         if !reader.ready.is_empty() {
             return self.hand_out(key);
         }
-        if let Some(read) = reader.reads.pop_front() {
-            return self.take_read(key, read);
+        if let Some(mut read) = reader.reads.pop_front() {
+            let (segment, result) = (read.segment, read.result.take());
+            reader.read_bytes += read.place.length as u64;
+            self.let_reads_go(key, [read]);
+            let result = result.expect("a hungry reader's first read has come");
+            return self.take_read(key, segment, result);
         }
         if next >= tail.sequence {
             return self.at_tail(key);
@@ -284,48 +286,6 @@ impl Shard {
         Served::Enough
     }
 
-    /// Begins the next reads while the client is sent what the last one brought, so that disk and
-    /// network work at the same time. All readers of a core share what may be read ahead: those
-    /// that stall hold that much at most, and the others then read without it.
-    fn read_ahead(&mut self, key: ReaderKey) {
-        while let Some(next) = self.readers[&key].next_ahead() {
-            if self.read_ahead_bytes + next.length > READ_AHEAD_BYTES_MAX {
-                return;
-            }
-            self.read_ahead_bytes += next.length;
-            self.begin_read(key, &next, true);
-        }
-    }
-
-    fn begin_read(&mut self, key: ReaderKey, next: &NextRead, is_ahead: bool) {
-        let op = DiskOp::Read {
-            file: next.file,
-            generation: next.generation,
-            offset: next.offset,
-            length: next.length,
-        };
-        let token = self.ask(OpOwner::Reader(key), op);
-        let reader = self.readers.get_mut(&key).expect("an open reader");
-        let segment = reader.segment.expect("a read has a segment");
-        reader.runs.drain(..next.runs);
-        reader.reads.push_back(Read {
-            token,
-            segment,
-            first: next.first,
-            length: next.length,
-            is_ahead,
-            result: None,
-        });
-    }
-
-    /// What was looked up or read behind a reader's place is not what comes next.
-    fn forget_reads(&mut self, key: ReaderKey) {
-        let reader = self.readers.get_mut(&key).expect("an open reader");
-        self.read_ahead_bytes -= reader.ahead_bytes();
-        reader.runs.clear();
-        reader.reads.clear();
-    }
-
     fn locate(
         &mut self,
         key: ReaderKey,
@@ -361,28 +321,15 @@ impl Shard {
         }
     }
 
-    pub(super) fn handle_read(&mut self, key: ReaderKey, token: OpToken, result: DiskResult) {
-        let Some(reader) = self.readers.get_mut(&key) else {
-            return;
-        };
-        // It may be of a reader's past: one behind damage, which it was not to come to.
-        let Some(read) = reader.reads.iter_mut().find(|read| read.token == token) else {
-            return;
-        };
-        read.result = Some(result);
-        self.hungry.insert(key);
-    }
-
     /// All before it is handed out: what a read brought is at hand now.
-    fn take_read(&mut self, key: ReaderKey, read: Read) -> Served {
-        let reader = self.readers.get_mut(&key).expect("an open reader");
-        reader.read_bytes += read.length as u64;
-        if read.is_ahead {
-            self.read_ahead_bytes -= read.length;
-        }
-        let result = read.result.expect("a hungry reader's first read has come");
+    fn take_read(
+        &mut self,
+        key: ReaderKey,
+        segment: (SegmentFile, SegmentId),
+        result: DiskResult,
+    ) -> Served {
         let refusal = match result {
-            DiskResult::Read(bytes) => match self.take_groups(key, &bytes, &read.segment.1) {
+            DiskResult::Read(bytes) => match self.take_groups(key, &bytes, &segment.1) {
                 Ok(()) => return Served::More,
                 Err(refusal) => refusal,
             },
@@ -396,7 +343,7 @@ impl Shard {
             | DiskResult::Space { .. }
             | DiskResult::Finished => unreachable!("a read brings bytes"),
         };
-        if self.is_stale(key, read.segment) {
+        if self.is_stale(key, segment) {
             self.forget_reads(key);
             return Served::More;
         }
