@@ -29,6 +29,10 @@ use tokio::task::JoinSet;
 const IN_FLIGHT: usize = 64;
 /// Conditional records of one producer on their way, or those of one under a token.
 const FEW_IN_FLIGHT: usize = 8;
+/// Large records that are sent as fast as may be, and acks of anybody for each further one: what is
+/// acked stays, and a device of some tests is small. A fast machine would fill it with them.
+const LARGE_AT_ONCE: u64 = 256;
+const ACKS_OF_A_LARGE_ONE: u64 = 64;
 /// Acks of anybody between two takings of a stream.
 const ACKS_OF_A_TAKING: u64 = 400;
 
@@ -256,6 +260,9 @@ async fn produce(run: Arc<Run>, client: Client, stream: StreamName, name: String
     let send = async {
         let to = to;
         for id in 0.. {
+            if name == history::LARGE && id >= LARGE_AT_ONCE {
+                run.wait_for_acks(ACKS_OF_A_LARGE_ONE).await;
+            }
             if run.is_over() {
                 break;
             }
