@@ -30,7 +30,7 @@ use crate::metrics::Recovered;
 use crate::metrics::figures::CoreFigures;
 use crate::shutdown::Signals;
 use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement};
-use nova_core::recovery::{RecoveredLog, RecoveryOptions, reconcile, recover};
+use nova_core::recovery::{RecoveredLog, RecoveryError, RecoveryOptions, reconcile, recover};
 use nova_core::{ShardConfig, ShardStart, StarIndexes};
 use nova_disk::{
     DEVICE_MEMORY_BYTES, DataDirectory, DriverConfig, FileBootDisk, FileRegistry, Layout, probe,
@@ -98,7 +98,7 @@ fn serve_with(
     gateway: Option<&Http>,
 ) -> Result<(), ServeError> {
     let bound = cores.bound()?;
-    let layout = directory.layout();
+    let layout = &directory.layout().of_cores(bound.len() as u16);
     let star = directory.identity().star;
     let mut registry = FileRegistry::open(layout)?;
     let incarnation = raise_incarnation(&mut registry)?;
@@ -226,6 +226,7 @@ fn recover_all(
     let own = (0..cores).map(|core| LogId(core as u16));
     let all: BTreeSet<LogId> = own.chain(directory.logs().iter().copied()).collect();
     let star = directory.identity().star;
+    let layout = directory.layout().of_cores(cores as u16);
     let recovered = std::thread::scope(|scope| {
         let work: Vec<_> = all
             .iter()
@@ -235,7 +236,7 @@ fn recover_all(
                     closing: (usize::from(log.0) >= cores).then_some(incarnation),
                     ..RecoveryOptions::default()
                 };
-                let layout = directory.layout().clone();
+                let layout = layout.clone();
                 scope.spawn(move || {
                     let begun = Instant::now();
                     let found = recover(&mut FileBootDisk::new(layout), log, star, options);
@@ -263,8 +264,11 @@ fn recover_all(
         allow_corrupt: config.allow_corrupt,
         ..RecoveryOptions::default()
     };
-    let mut disk = FileBootDisk::new(directory.layout().clone());
+    let mut disk = FileBootDisk::new(layout);
     reconcile(&mut disk, logs.values_mut(), options)?;
+    for &log in logs.keys().filter(|log| usize::from(log.0) >= cores) {
+        disk.drop_spares(log).map_err(RecoveryError::Disk)?;
+    }
     Ok((logs, figures))
 }
 

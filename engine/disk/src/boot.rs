@@ -63,6 +63,12 @@ impl FileBootDisk {
         self
     }
 
+    /// Gives back the space that spare files of a log hold: nobody writes it any more.
+    pub fn drop_spares(&self, log: LogId) -> Result<(), DiskError> {
+        let attempt = Attempt::new("remove spare files", &self.layout.log(log), 0, 0);
+        segments::drop_spares(&self.layout, log).map_err(|error| attempt.failed(&error))
+    }
+
     fn open_for_reading(&mut self, of: SegmentFile, path: &Path) -> io::Result<&File> {
         let reading = match self.reading.take() {
             Some(reading) if reading.of == of => reading,

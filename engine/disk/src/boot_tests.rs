@@ -153,6 +153,21 @@ fn an_index_is_stored_and_mapped() {
 }
 
 #[test]
+fn a_log_that_nobody_writes_has_no_spare_files() {
+    let trial = Trial::new();
+    for number in 1..=3 {
+        put(&trial, number, &[number as u8; BLOCK]);
+    }
+    trial.boot().recycle(segment(1)).unwrap();
+    let mut boot = FileBootDisk::new(trial.layout().of_cores(LOG.0));
+    boot.recycle(segment(2)).unwrap();
+    let last = "00000000000000000003.seg";
+    assert_eq!(trial.names(), [last, "spare-000.seg"]);
+    boot.drop_spares(LOG).unwrap();
+    assert_eq!(trial.names(), [last]);
+}
+
+#[test]
 fn recycled_segments_become_spare_until_there_are_enough() {
     let trial = Trial::new();
     let mut boot = trial.boot();

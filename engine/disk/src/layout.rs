@@ -35,6 +35,8 @@ const GENERATION_DIGITS: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     root: PathBuf,
+    /// Cores of the star: each writes the log of its number, and nobody those of others.
+    cores: u16,
 }
 
 /// What a name in a log's directory stands for.
@@ -51,9 +53,21 @@ pub(crate) enum LogEntry {
 }
 
 impl Layout {
-    /// The layout below `root`.
+    /// The layout below `root`, where all logs may be written.
     pub fn new(root: impl Into<PathBuf>) -> Layout {
-        Layout { root: root.into() }
+        let (root, cores) = (root.into(), u16::MAX);
+        Layout { root, cores }
+    }
+
+    /// The same for a star of so many cores. Logs of others only shrink, and need no spare files.
+    pub fn of_cores(&self, cores: u16) -> Layout {
+        let root = self.root.clone();
+        Layout { root, cores }
+    }
+
+    /// Whether a core writes this log.
+    pub(crate) fn is_written(&self, log: LogId) -> bool {
+        log.0 < self.cores
     }
 
     /// The data directory itself.

@@ -142,7 +142,7 @@ pub(crate) fn cut(path: &Path, length: u64) -> io::Result<()> {
 }
 
 /// Makes a segment a spare file, or removes it when there are enough; its index goes first. One
-/// that was rewritten is too short for a spare file.
+/// that was rewritten is too short for a spare file, and a log that nobody writes needs none.
 pub(crate) fn recycle(
     layout: &Layout,
     file: SegmentFile,
@@ -152,7 +152,7 @@ pub(crate) fn recycle(
     durable::remove_if_there(&layout.index_of(file, generation))?;
     let path = layout.segment_of(file, generation);
     let spares = match generation {
-        Generation(0) => SPARE_SEGMENTS_MAX,
+        Generation(0) if layout.is_written(file.log) => SPARE_SEGMENTS_MAX,
         _ => 0,
     };
     for number in 0..spares {
@@ -250,6 +250,14 @@ pub(crate) fn space(layout: &Layout, log: LogId) -> io::Result<(u64, u64)> {
         }
     }
     Ok((free, system.f_blocks.saturating_mul(system.f_frsize)))
+}
+
+/// Removes the spare files of a log.
+pub(crate) fn drop_spares(layout: &Layout, log: LogId) -> io::Result<()> {
+    for number in 0..SPARE_SEGMENTS_MAX {
+        durable::remove_if_there(&layout.spare(log, number))?;
+    }
+    Ok(())
 }
 
 /// Makes a segment's file that holds `header` and nothing else, atomically and durably.

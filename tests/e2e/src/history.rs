@@ -14,6 +14,7 @@
 //! # Not here
 //! - The judgement: [`crate::checker`].
 
+use nova_client::StreamName;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
 use std::sync::{Mutex, PoisonError};
@@ -162,6 +163,25 @@ pub fn write(events: &[Event], mut to: impl Write) -> io::Result<()> {
 pub fn read(from: impl BufRead) -> io::Result<Vec<Event>> {
     let parse = |line: io::Result<String>| Ok(serde_json::from_str(&line?)?);
     from.lines().map(parse).collect()
+}
+
+/// What was read at a place, by whom, and whose it is.
+pub fn read_event(stream: &StreamName, reader: &str, sequence: u64, body: &[u8]) -> Event {
+    let (stream, reader) = (stream.to_string(), reader.to_owned());
+    match whose(body) {
+        Some((producer, id)) => Event::Read {
+            stream,
+            reader,
+            sequence,
+            producer,
+            id,
+        },
+        None => Event::Unknown {
+            stream,
+            reader,
+            sequence,
+        },
+    }
 }
 
 /// The producer whose records are large.

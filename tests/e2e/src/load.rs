@@ -12,7 +12,7 @@
 
 use crate::calls::{all_bodies, in_time, make_stream, make_with_policy, token, with_fence};
 use crate::checker::{Counts, LAST_READER, check};
-use crate::history::{self, Event, History, Promise};
+use crate::history::{self, Event, History, Promise, read_event};
 use crate::home::{Home, Star};
 use nova_client::*;
 use std::collections::VecDeque;
@@ -438,24 +438,6 @@ async fn follow_from(
                 *next = sequence + 1;
             });
         }
-    }
-}
-
-fn read_event(stream: &StreamName, reader: &str, sequence: u64, body: &[u8]) -> Event {
-    let (stream, reader) = (stream.to_string(), reader.to_owned());
-    match history::whose(body) {
-        Some((producer, id)) => Event::Read {
-            stream,
-            reader,
-            sequence,
-            producer,
-            id,
-        },
-        None => Event::Unknown {
-            stream,
-            reader,
-            sequence,
-        },
     }
 }
 
