@@ -29,7 +29,7 @@
 //! flip NUMBER BYTE | unindex NUMBER | spare NUMBER | at CORE ACT | stop
 //! full | free BYTES (what is told of the disk) | space
 //! failing KIND (index, draft, place, drop, recycle) | works
-//! loaded | segments | rewritten | pending
+//! loaded | segments | rewritten | pending | flights (operations that `hold` keeps back)
 //! fall OPTION VALUE (power cut, start with options)
 //! ```
 //!
@@ -155,27 +155,13 @@ impl Script {
                     self.wait(number(us));
                 }
             }
-            ["loaded"] => {
-                let loaded: usize = self.shards.iter().map(Shard::streams_loaded).sum();
-                self.answers.push(format!("{loaded} in memory"));
-            }
-            ["segments"] => {
-                let count = self.disk.segments().count();
-                self.answers.push(format!("{count} segments"));
-            }
-            ["pending"] => {
-                let bytes: usize = self.shards.iter().map(Shard::pending_bytes).sum();
-                let ingress = self.plan.ingress_bytes;
-                let is_within = if bytes < ingress { "within" } else { "beyond" };
-                self.answers.push(format!("pending {is_within} {ingress}"));
+            [what @ ("loaded" | "segments" | "flights" | "pending" | "rewritten")] => {
+                let count = self.count(what);
+                self.answers.push(count);
             }
             ["spare", segment] => {
                 let file = self.file(segment);
                 self.disk.leave_old_spare(file);
-            }
-            ["rewritten"] => {
-                let count = self.disk.rewritten();
-                self.answers.push(format!("{count} rewritten"));
             }
             ["flip", segment, byte] => {
                 let file = self.file(segment);
@@ -196,6 +182,24 @@ impl Script {
             }
             [name, rest @ ..] if self.sessions.contains_key(*name) => self.in_session(name, rest),
             other => self.request(other),
+        }
+    }
+
+    fn count(&self, what: &str) -> String {
+        match what {
+            "loaded" => {
+                let loaded: usize = self.shards.iter().map(Shard::streams_loaded).sum();
+                format!("{loaded} in memory")
+            }
+            "segments" => format!("{} segments", self.disk.segments().count()),
+            "flights" => format!("{} at the disk", self.flights.len()),
+            "rewritten" => format!("{} rewritten", self.disk.rewritten()),
+            _pending => {
+                let bytes: usize = self.shards.iter().map(Shard::pending_bytes).sum();
+                let ingress = self.plan.ingress_bytes;
+                let is_within = if bytes < ingress { "within" } else { "beyond" };
+                format!("pending {is_within} {ingress}")
+            }
         }
     }
 

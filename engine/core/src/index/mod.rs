@@ -77,9 +77,10 @@ impl Expiry {
             || self.before.is_some_and(|bytes| run.before <= bytes)
     }
 
-    /// Whether the run's first record is known to have had neither its time nor its room, so that
-    /// nothing goes beyond it, whatever the arrivals behind it say: the star's clock was behind
-    /// then. An arrival later than now is of a clock that was ahead, and tells nothing.
+    /// Whether the run's first record, or one before it, is known to have had neither its time nor
+    /// its room, so that nothing goes beyond it, whatever the arrivals behind it say: the star's
+    /// clock was behind then. An arrival later than now is of a clock that was ahead, and tells
+    /// nothing.
     pub(crate) fn keeps(&self, run: &Run) -> bool {
         !self.passes(run) && run.arrival <= self.now
     }
