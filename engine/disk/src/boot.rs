@@ -163,6 +163,7 @@ impl BootDisk for FileBootDisk {
         let attempt = Attempt::new("seek data in", &path, offset, 0);
         let opened = self.open_for_reading(file, &path);
         let opened = opened.map_err(|error| attempt.failed(&error))?;
+        forget_beyond(opened, offset);
         match seek(opened, SeekFrom::Data(offset)) {
             Ok(data) => Ok(Some(data)),
             Err(Errno::NXIO) => Ok(None),
@@ -216,6 +217,16 @@ impl Drop for Reading {
         if let Err(error) = fadvise(&self.file, 0, None, Advice::DontNeed) {
             tracing::debug!(%error, "the page cache keeps what recovery has read");
         }
+    }
+}
+
+/// Space that was never written counts as data while zeros of it are in the page cache, and reading
+/// ahead puts them there, always further than what is read: all of a segment that is nearly empty
+/// was read. So what the cache has from here on is dropped, and nothing is read ahead any more.
+fn forget_beyond(file: &File, offset: u64) {
+    let no_more = fadvise(file, 0, None, Advice::Random);
+    if let Err(error) = no_more.and_then(|()| fadvise(file, offset, None, Advice::DontNeed)) {
+        tracing::debug!(%error, "space that was never written may be read");
     }
 }
 

@@ -5,6 +5,7 @@ use crate::trial_tests::*;
 use nova_core::disk::ListedSegment;
 use nova_model::SegmentNumber;
 use nova_model::limits::SPARE_SEGMENTS_MAX;
+use rustix::fs::FallocateFlags;
 use std::fs;
 use std::sync::mpsc;
 use std::time::Instant;
@@ -75,6 +76,35 @@ fn a_read_brings_what_there_is() {
     assert!(boot.read(segment(1), 9 * block, BLOCK).unwrap().is_empty());
     let error = boot.read(segment(3), 0, BLOCK).unwrap_err();
     assert_eq!(error.failure, DiskFailure::NotFound);
+}
+
+/// Seen before: a start read all of the segment that was written last, 256 MiB of zeros.
+#[test]
+fn space_that_was_never_written_is_no_data_however_far_was_read() {
+    const MIB: usize = 1024 * 1024;
+    const WRITTEN: usize = 4 * MIB;
+    let trial = Trial::new();
+    put(&trial, 1, &vec![1; WRITTEN]);
+    let path = trial.layout().segment(segment(1));
+    let file = File::options().write(true).open(path).unwrap();
+    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, 64 * MIB as u64).unwrap();
+    file.sync_all().unwrap();
+    let mut boot = trial.boot();
+    for offset in (0..WRITTEN).step_by(MIB) {
+        let piece = boot.read(segment(1), offset as u64, MIB).unwrap();
+        assert_eq!(piece, vec![1; MIB]);
+    }
+    let next = |boot: &mut FileBootDisk, from: usize| boot.next_data(segment(1), from as u64);
+    let ahead = next(&mut boot, WRITTEN).unwrap();
+    assert_eq!(ahead, None);
+    assert_eq!(next(&mut boot, 0).unwrap(), Some(0));
+
+    // Further reads do not make any of it data.
+    let far = 48 * MIB;
+    file.write_at(&[2], far as u64).unwrap();
+    boot.read(segment(1), WRITTEN as u64, MIB).unwrap();
+    let ahead = next(&mut boot, WRITTEN + MIB).unwrap();
+    assert_eq!(ahead, Some(far as u64));
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub struct ClientConfig {
     pub authorities: Authorities,
     /// The name that the star's certificate must hold for; by default the host dialled.
     pub server_name: Option<String>,
-    /// How long a call or a producer tries without progress; by default 30 s.
+    /// How long a call, a producer or an entity writer tries without progress; by default 30 s.
     pub retry_budget: Duration,
     /// How long the star may be silent before it is taken for gone and asked anew; by default 10 s.
     /// It bounds how long a connection lasts on which nothing comes back, keep-alives included,

@@ -19,8 +19,7 @@ use crate::error::ClientError;
 use crate::keyed_batcher::{BatchError, KeyedBatcher};
 use crate::reader::{ReadItem, Reader};
 use nova_model::limits::{
-    BATCH_METERED_BYTES_MAX, CLIENT_RETRY_BUDGET_US, ENTITY_ATTEMPT_US,
-    ENTITY_KNOWN_RECORDS_DEFAULT,
+    BATCH_METERED_BYTES_MAX, ENTITY_ATTEMPT_US, ENTITY_KNOWN_RECORDS_DEFAULT,
 };
 use nova_model::request::{ReadLimits, ReadOpen, ReadStart};
 use nova_model::{Conditions, FencingToken, Record, StreamId, StreamName};
@@ -42,9 +41,10 @@ pub struct EntityWriterConfig {
     /// Newest records of an entity whose update ids are known: an update that is sent again is
     /// recognised if fewer records were stored since. By default 16,384.
     pub known_records: u64,
-    /// How long a batch is tried from its first trouble on; by default 30 s.
-    pub retry_budget: Duration,
     /// How long a read or write may be without progress before it is done again; by default 5 s.
+    /// For how long a batch is tried is the client's [`ClientConfig::retry_budget`].
+    ///
+    /// [`ClientConfig::retry_budget`]: crate::ClientConfig::retry_budget
     pub attempt: Duration,
 }
 
@@ -54,19 +54,18 @@ impl Default for EntityWriterConfig {
             fence: None,
             keys: KeyedConfig::default(),
             known_records: ENTITY_KNOWN_RECORDS_DEFAULT,
-            retry_budget: Duration::from_micros(CLIENT_RETRY_BUDGET_US),
             attempt: Duration::from_micros(ENTITY_ATTEMPT_US),
         }
     }
 }
 
 impl EntityWriterConfig {
-    fn rules(&self) -> WriteRules {
+    fn rules(&self, retry_budget_us: u64) -> WriteRules {
         let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         WriteRules {
             fence: self.fence.clone(),
             known_records: self.known_records,
-            retry_budget_us: us(self.retry_budget),
+            retry_budget_us,
             attempt_us: us(self.attempt).max(1),
         }
     }
@@ -88,7 +87,7 @@ pub struct EntityWriter {
 impl Client {
     /// A writer of entities. To be called inside a tokio runtime.
     pub fn entity_writer(&self, config: EntityWriterConfig) -> Result<EntityWriter, ClientError> {
-        let rules = config.rules();
+        let rules = config.rules(self.star.retry_budget_us);
         rules.check()?;
         let mut keys = config.keys;
         keys.batch_bytes_max = keys.batch_bytes_max.min(BATCH_METERED_BYTES_MAX);

@@ -260,3 +260,23 @@ async fn callers_of_a_star_that_is_gone_share_each_attempt_to_connect() {
     }
     assert!(begun.elapsed() < ATTEMPT * (CALLERS as u32) / 2);
 }
+
+/// An entity writer used to try for 30 s whatever its client was told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_entity_writer_tries_for_as_long_as_its_client() {
+    let star = TestStar::start();
+    let deaf = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    let mut config = star.config();
+    config.star = deaf.local_addr().expect("it is bound").to_string();
+    config.retry_budget = Duration::from_millis(250);
+    let client = Client::connect(config).expect("a client");
+    let writer = client.entity_writer(EntityWriterConfig::default());
+    let name = StreamName::parse("bucket/gone").expect("a legal name");
+    let update = Update::new("id", Record::new("body")).expect("a legal update");
+    let written = in_time(writer.expect("a writer").write(name, update)).await;
+    let error = written.expect_err("nobody is there");
+    assert!(
+        matches!(error, UpdateError::Unavailable { is_clean: true, .. }),
+        "{error:?}"
+    );
+}

@@ -19,6 +19,7 @@
 mod connection;
 mod driver;
 mod link;
+mod probe;
 mod slots;
 mod socket;
 mod stream;

@@ -8,6 +8,7 @@ mod data_tests;
 mod driver_tests;
 mod handshake_tests;
 mod limit_tests;
+mod silence_tests;
 mod spin_tests;
 
 use std::{

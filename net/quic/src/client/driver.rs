@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   a round:  deadlines -> link
-//!             what the link has to send -> datagrams
+//!             what the link has to send, a probe if the peer is silent -> datagrams
 //!             datagrams -> link, who waits is woken
 //!             what follows from them -> datagrams
 //!             nothing more: sleep until a datagram, a deadline or a handle has something
@@ -18,7 +18,8 @@
 //!   for it then is told.
 //!
 //! # Not here
-//! - The socket: `socket`. Who waits: `link`. Whose connection it is: [`super`].
+//! - The socket: `socket`. Who waits: `link`. When to probe: `probe`. Whose connection it is:
+//!   [`super`].
 
 use std::{
     future::Future,
@@ -37,6 +38,7 @@ use quinn_udp::RecvMeta;
 use super::{
     Place,
     link::{Link, State},
+    probe::Probes,
     slots::Slots,
     socket::ClientSocket,
 };
@@ -57,6 +59,7 @@ pub(super) struct Driver {
     scratch: Vec<u8>,
     /// Datagrams in `scratch` that have not left.
     held: Option<Transmit>,
+    probes: Probes,
     alarm: Alarm,
     _place: Place,
 }
@@ -77,14 +80,15 @@ impl Driver {
             slots: Slots::new(),
             scratch: Vec::new(),
             held: None,
+            probes: Probes::default(),
             alarm: Alarm::default(),
             _place: place,
         }
     }
 
-    /// Sends what the connection has to send. Whether there may be more; if the kernel has no room
-    /// it is waited for.
-    fn transmit(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
+    /// Sends what the connection has to send, `late` if a deadline was over. Whether there may be
+    /// more; if the kernel has no room it is waited for.
+    fn transmit(&mut self, context: &mut Context<'_>, now: Instant, late: bool) -> bool {
         let mut sent = 0;
         while self.poll_held(context).is_ready() {
             if sent >= DATAGRAMS_A_ROUND {
@@ -101,6 +105,7 @@ impl Driver {
             sent += transmit
                 .segment_size
                 .map_or(1, |segment| transmit.size.div_ceil(segment));
+            self.probes.note_sent(now, &transmit, &self.scratch, late);
             self.held = Some(transmit);
         }
         false
@@ -116,6 +121,13 @@ impl Driver {
             }
         }
         Poll::Ready(())
+    }
+
+    /// Sends a probe if one is due. Without room it is lost: the next one follows.
+    fn probe(&mut self, now: Instant) {
+        if let Some((transmit, bytes)) = self.probes.next(now) {
+            let _lost = self.socket.send(&datagrams(transmit, bytes));
+        }
     }
 
     /// Receives a batch and takes it to the link. Whether there was one.
@@ -141,7 +153,7 @@ impl Driver {
     fn take(&mut self, now: Instant, meta: &RecvMeta, mut message: BytesMut) {
         let ecn = meta.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8));
         let mut answer = Vec::new();
-        let (quic, socket) = (&mut self.quic, &mut self.socket);
+        let (quic, socket, probes) = (&mut self.quic, &mut self.socket, &mut self.probes);
         self.link.with(|state| {
             while !message.is_empty() {
                 let datagram = match message.len() > meta.stride {
@@ -151,6 +163,7 @@ impl Driver {
                 answer.clear();
                 match quic.handle(now, meta.addr, meta.dst_ip, ecn, datagram, &mut answer) {
                     Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                        probes.stop();
                         state.quic.handle_event(event);
                         state.due();
                     }
@@ -170,10 +183,13 @@ impl Driver {
     /// The end of a round: whether the task is over, goes on, or sleeps.
     fn rest(&mut self, context: &mut Context<'_>, now: Instant, goes_on: bool) -> Poll<()> {
         let may_send = self.held.is_none();
-        let (quic, handle) = (&mut self.quic, self.handle);
+        let (quic, handle, probes) = (&mut self.quic, self.handle, &mut self.probes);
         let (is_over, sleep) = self.link.with(|state| {
             let is_over = exchange(quic, handle, state);
             state.tell();
+            if state.error.is_some() {
+                probes.stop();
+            }
             let sleep = match goes_on {
                 true => None,
                 false => state.fall_asleep(context, may_send),
@@ -184,7 +200,7 @@ impl Driver {
             return Poll::Ready(());
         }
         let goes_on = match sleep {
-            Some(sleep) => match sleep.deadline {
+            Some(sleep) => match earlier(sleep.deadline, self.probes.due()) {
                 Some(deadline) => self.alarm.poll(context, now, deadline).is_ready(),
                 None => false,
             },
@@ -195,6 +211,10 @@ impl Driver {
         }
         Poll::Pending
     }
+}
+
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
 }
 
 /// Carries what the connection has for its endpoint, and what that says to it. Whether the
@@ -217,11 +237,12 @@ impl Future for Driver {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         let now = Instant::now();
-        this.link.with(|state| state.wake_up(now));
+        let late = this.link.with(|state| state.wake_up(now));
         // What was written first: whoever wrote it waits for the answer.
-        let mut goes_on = this.transmit(context, now);
+        let mut goes_on = this.transmit(context, now, late);
+        this.probe(now);
         if this.receive(context) {
-            goes_on |= this.transmit(context, Instant::now());
+            goes_on |= this.transmit(context, Instant::now(), false);
             goes_on |= this.socket.poll_readable(context).is_ready();
         }
         this.rest(context, now, goes_on)

@@ -171,13 +171,15 @@ impl State {
         Arc::clone(self.enders.entry(id).or_default()).notified_owned()
     }
 
-    /// The driver is awake; deadlines that are over by `now` are met.
-    pub(super) fn wake_up(&mut self, now: Instant) {
+    /// The driver is awake; deadlines that are over by `now` are met. Whether there were any.
+    pub(super) fn wake_up(&mut self, now: Instant) -> bool {
         self.is_driver_asleep = false;
-        if self.quic.poll_timeout().is_some_and(|at| at <= now) {
+        let is_late = self.quic.poll_timeout().is_some_and(|at| at <= now);
+        if is_late {
             self.quic.handle_timeout(now);
             self.is_due = true;
         }
+        is_late
     }
 
     /// The next datagrams to be sent, at most so many.
