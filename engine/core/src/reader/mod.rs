@@ -3,12 +3,13 @@
 //! ```text
 //!   Searching --found--> Open --limits or tail--> ended
 //!      a start by time      |  credit: hand out up to 256 KiB, then wait for the next credit
-//!                           |  behind the recent batches: one read from disk at a time
+//!                           |  behind the recent batches: reads from disk
 //! ```
 //! A reader gets as much as its client takes: the driver gives a credit when the lane has room. So
-//! a stalled reader costs at most one read's bytes, and no writer notices. While a reader hands out
-//! what one read brought, the next one is on its way, as long as all readers of the core together
-//! stay within what may be read ahead.
+//! a stalled reader costs at most what it may have ahead, and no writer notices. While one read is
+//! waited for or handed out, the next ones are on their way: for a client that set no limit from
+//! the beginning, for others no more than they have read, as long as all readers of the core
+//! together stay within what may be read ahead.
 //!
 //! # Invariants
 //! - Never past the durable tail; never a gap; what is damaged is told.
@@ -92,8 +93,17 @@ impl Reader {
     pub(crate) fn next_ahead(&self) -> Option<NextRead> {
         let next = self.next_read(READ_CHUNK_BYTES as u64)?;
         let ahead = self.ahead_bytes() + next.place.length;
-        let bound = self.read_bytes.min(READER_AHEAD_BYTES_MAX as u64);
+        let bound = match self.wants_all() {
+            true => READER_AHEAD_BYTES_MAX as u64,
+            false => self.read_bytes.min(READER_AHEAD_BYTES_MAX as u64),
+        };
         (self.reads.is_empty() || ahead as u64 <= bound).then_some(next)
+    }
+
+    /// Whether its client set no limit: what comes next will be needed.
+    fn wants_all(&self) -> bool {
+        let limits = self.search.map(|(_, limits)| limits);
+        limits.unwrap_or(self.cursor.remaining()) == ReadLimits::default()
     }
 
     /// The first record of the next read, begun or not, as far as it is known.

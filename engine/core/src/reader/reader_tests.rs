@@ -52,6 +52,16 @@ fn a_gap_ends_a_read() {
     assert_eq!(next(&reader, 1 << 20), (4096, 4096, 1));
 }
 
+/// Of a reader whose client has set a limit.
+fn limited() -> ReadCursor {
+    let count = Some(1_000);
+    let limits = ReadLimits {
+        count,
+        ..ReadLimits::default()
+    };
+    ReadCursor::new(SequenceNumber(0), limits)
+}
+
 fn begun(first: u64, length: usize, is_ahead: bool) -> Read {
     Read {
         token: OpToken(first),
@@ -75,6 +85,7 @@ fn no_more_is_read_ahead_than_was_read_before() {
         .map(|n| run(n, (n as u32 + 1) * 2 * block, block))
         .collect();
     let mut reader = reader(&runs);
+    reader.cursor = limited();
     let ahead = |reader: &Reader| reader.next_ahead().map(|next| next.place.length);
     assert_eq!(ahead(&reader), Some(4096), "one always may be");
     reader.reads.push_back(begun(0, 4096, false));
@@ -98,6 +109,25 @@ fn no_more_is_read_ahead_than_was_read_before() {
     reader.reads.clear();
     reader.runs.clear();
     assert_eq!(ahead(&reader), None, "where it goes on is not known");
+}
+
+#[test]
+fn who_wants_all_is_read_ahead_for_from_the_beginning() {
+    let runs: Vec<Run> = (0..16)
+        .map(|n| run(n, (n as u32 + 1) * 8192, 4096))
+        .collect();
+    let mut reader = reader(&runs);
+    reader.reads.push_back(begun(0, 4096, false));
+    let is_ahead = |reader: &Reader| reader.next_ahead().is_some();
+    assert!(is_ahead(&reader));
+    let limits = limited().remaining();
+    reader.search = Some((Timestamp(7), limits));
+    assert!(!is_ahead(&reader), "the limits that hold from its start on");
+    reader.search = Some((Timestamp(7), ReadLimits::default()));
+    assert!(is_ahead(&reader));
+    let most = begun(1, READER_AHEAD_BYTES_MAX, true);
+    reader.reads.push_back(most);
+    assert!(!is_ahead(&reader), "up to the bound of one reader");
 }
 
 #[test]

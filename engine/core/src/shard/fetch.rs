@@ -14,9 +14,10 @@ use crate::reader::shared::{Place, Taker};
 use crate::reader::{NextRead, Read};
 
 impl Shard {
-    /// Begins the next reads while the client is sent what the last one brought, so that disk and
-    /// network work at the same time. All readers of a core share what may be read ahead: those
-    /// that stall hold that much at most, and the others then read without it, or what they hold.
+    /// Begins the next reads while one is waited for, or while the client is sent what it brought,
+    /// so that disk and network work at the same time. All readers of a core share what may be read
+    /// ahead: those that stall hold that much at most, and the others then read without it, or what
+    /// they hold.
     pub(super) fn read_ahead(&mut self, key: ReaderKey) {
         while let Some(next) = self.readers[&key].next_ahead() {
             if !self.shared_reads.has_room(&next.place) {

@@ -283,6 +283,7 @@ impl Shard {
         }
         let next = self.readers[&key].next_read(READ_CHUNK_BYTES as u64);
         self.begin_read(key, &next.expect("runs were located"), false);
+        self.read_ahead(key);
         Served::Enough
     }
 
