@@ -13,7 +13,7 @@
 //! (RFC 9000, section 10.3). No window holds a probe back, however much is unanswered.
 //!
 //! # Invariants
-//! - A connection that owes no answer is not probed.
+//! - A peer that owes no answer is not probed.
 //! - At most one probe in [`PACE`].
 //!
 //! # Not here
