@@ -29,7 +29,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// Sessions that share a client; a connection has room for 1,024 lanes.
 const SESSIONS_PER_CLIENT: usize = 500;
@@ -146,9 +146,12 @@ async fn load(
         }
     }
     ended.redirects = clients.values().map(Client::redirects).sum();
+    // All at once: each waits for its star to hear of it.
+    let mut closing = JoinSet::new();
     for client in clients.into_values().chain([reading]) {
-        client.close().await;
+        closing.spawn_local(client.close());
     }
+    closing.join_all().await;
     Ok(ended)
 }
 

@@ -126,7 +126,7 @@ impl ServerParams {
             transport: Transport::default(),
             windows_budget_bytes,
             connection_window_bytes_max: 8 * 1024 * 1024,
-            connection_window_bytes_min: 64 * 1024,
+            connection_window_bytes_min: 16 * 1024,
             connections_max: 16_384,
             streams_max: 1_024,
             handshakes_max: 1_024,
