@@ -35,9 +35,11 @@ fn each_contradiction_is_refused() {
             p.transport.idle_timeout = Duration::ZERO
         }),
         ("windows out of order", |p| {
-            p.connection_window_bytes_max = 17_000
+            p.connection_window_bytes_max = p.connection_window_bytes_min - 1
         }),
-        ("budget", |p| p.windows_budget_bytes = 100_000),
+        ("budget", |p| {
+            p.windows_budget_bytes = 2 * u64::from(p.connection_window_bytes_min) - 1
+        }),
         ("no connections", |p| p.connections_max = 0),
         ("no streams", |p| p.streams_max = 0),
     ];
