@@ -65,7 +65,8 @@ pub struct Transport {
     /// ends at what the path carries.
     pub mtu_max: u16,
     /// First congestion window. quinn's 14,720 bytes are less than two jumbo packets; 64 KiB lets
-    /// one batch of records go out in the first round trip.
+    /// one batch of records go out in one round trip, as soon as the connection has its share of
+    /// the window: that is behind the handshake.
     pub congestion_window_initial_bytes: u64,
     /// Guess of the round-trip time before the first sample. QUIC's 333 ms make a lost first
     /// packet cost a second; servers of nova are rarely more than 100 ms away.

@@ -26,6 +26,12 @@ fn shares_never_exceed_the_budget_whatever_comes_and_goes() {
     }
 }
 
+/// Seen before: 512, beyond which clients were refused for as long as they tried.
+#[test]
+fn a_core_takes_two_thousand_connections() {
+    assert_eq!(connections_max(&ServerParams::new(64 * 1024 * 1024)), 2_048);
+}
+
 #[test]
 fn few_connections_have_the_largest_window() {
     let params = ServerParams::new(256 * 1024 * 1024);
